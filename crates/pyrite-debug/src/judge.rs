@@ -57,6 +57,17 @@ impl Question {
     fn direction(&self) -> Direction {
         if self.forward_only { Direction::Forward } else { Direction::ForwardAndBackward }
     }
+
+    fn run_options(&self, mode: Mode, rewrites: Option<u64>) -> Options {
+        Options {
+            seed: self.seed,
+            mode,
+            direction: self.direction(),
+            rewrites,
+            refused: self.refused.clone(),
+            ..Options::default()
+        }
+    }
 }
 
 /// A backend's failure.
@@ -303,125 +314,169 @@ pub fn judge_backends(
     tell: &mut dyn FnMut(Step),
     observe: &mut Observer<'_>,
 ) -> Judged {
-    let options = |mode, rewrites| Options {
-        seed: question.seed,
-        mode,
-        direction: question.direction(),
-        rewrites,
-        refused: question.refused.clone(),
-        ..Options::default()
-    };
-    let shared = question.switches.cloning == Cloning::Shared;
-    let run = |backend: &Backend,
-               mode: Mode,
-               rewrites: Option<u64>,
-               tell: &mut dyn FnMut(Stage),
-               observe: &mut Observer<'_>| {
-        let options = options(mode, rewrites);
-        if shared && mode == Mode::Eager {
-            execute_shared(graph.clone(), inputs.to_vec(), backend, &options, tell, observe)
-        } else {
-            execute(graph, inputs, backend, &options, tell, observe)
-        }
-    };
+    let trial = Trial::new(graph, inputs, [backend, reference], question);
     tell(Step::Reference);
-    let expected = run(reference, Mode::Eager, None, &mut |_| {}, observe);
-    let actual = run(backend, Mode::Eager, question.rewrites, &mut |stage| tell(Step::Backend(stage)), observe);
-    tell(Step::Reference);
-    let rounding = OtherRounding::new(graph, inputs, reference, options(Mode::Eager, None));
-    let run_reference = |again: Again| match again {
-        Again::Same => run(reference, Mode::Eager, None, &mut |_| {}, &mut |_, _| {}),
-        Again::Double => run(reference, Mode::Fp64, None, &mut |_| {}, &mut |_, _| {}),
-        Again::Perturbed(seed) => rounding.sample(seed),
-        Again::Tipped => rounding.tipped(),
-    };
-    // Several comparisons ask for the same runs, which take their time where programs are large.
-    let asked: RefCell<Vec<(Again, Result<Ran, Broken>)>> = RefCell::default();
-    let run_reference = |again: Again| {
-        if let Some((_, ran)) = asked.borrow().iter().find(|(known, _)| *known == again) {
-            return ran.clone();
-        }
-        let ran = run_reference(again);
-        asked.borrow_mut().push((again, ran.clone()));
+    let expected = trial.run(reference, Mode::Eager, None, &mut |_| {}, observe);
+    let by_backend = |backend: &Backend, tell: &mut dyn FnMut(Step), observe: &mut Observer<'_>| {
+        let ran = trial.run(backend, Mode::Eager, question.rewrites, &mut |stage| tell(Step::Backend(stage)), observe);
+        tell(Step::Reference);
         ran
     };
-    let bound = if question.thorough || is_small(graph, inputs) { Bound::Always } else { Bound::WhereItMayExcuse };
-    let draws = Draws::of(&backend.name);
-    let other = OnceCell::new();
-    // Where results differ, those that the operators leave open are asked for, and do not count.
-    let assess_with_freedom = |expected: &Results, actual: &Results| {
-        let mut again = run_reference;
-        let (accuracy, switches) = (question.accuracy, &question.switches);
-        let assessment = assess(expected, actual, accuracy, switches, bound, &mut again);
-        if assessment.verdict.signature().is_none() {
-            return assessment;
-        }
-        match other.get_or_init(|| Other::of(graph, inputs, &options(Mode::Eager, None), draws)) {
-            Some(open) => {
-                let excused = open.excuse(expected, actual);
-                assess(expected, &excused, accuracy, switches, bound, &mut again)
-            }
-            None => assessment,
-        }
-    };
-    let weigh = |actual: &Result<Ran, Broken>| {
-        let verdict = match (&expected, actual) {
-            (_, Err(broken)) if broken.cannot_tell() => Some(Verdict::Invalid(broken.error.to_string())),
-            (Ok(_), Err(broken)) => Some(Verdict::Fail(broken.signature())),
-            (Err(raised), Err(broken)) if broken.died() && !raised.died() => Some(Verdict::Fail(broken.signature())),
-            // A fault of a device is wrong whoever runs the program.
-            (Err(raised), Err(broken)) if broken.faulted() && raised.faulted() => {
-                Some(Verdict::Fail(of_everybody(broken.signature(), &reference.name)))
-            }
-            (Err(raised), Ok(_)) if is_compiler_of_torch(&backend.name) => {
-                let ask = |graph: &Graph, backend: &Backend| {
-                    let options = options(Mode::Eager, None);
-                    execute(graph, inputs, backend, &options, &mut |_| {}, &mut |_, _| {}).err()
-                };
-                let moved = |seed| rounding.sample(seed).err();
-                Some(missing_error(raised, graph, reference, &ask, &moved))
-            }
-            (Err(raised), _) => Some(invalid_reference(raised, reference)),
-            (Ok(_), Ok(_)) => None,
-        };
-        let assessment = match (verdict, &expected, actual) {
-            (Some(verdict), ..) => Assessment { verdict, report: None },
-            (None, Ok(expected), Ok(actual)) => assess_with_freedom(&expected.results, &actual.results),
-            (None, ..) => Assessment { verdict: Verdict::Invalid("nothing was run".to_owned()), report: None },
-        };
-        match (assessment, second_reference(&backend.name, &reference.name)) {
-            // Torch was asked for the error that is missing.
-            (missing @ Assessment { verdict: Verdict::Fail(Signature { class: Class::MissingError, .. }), .. }, _) => {
-                missing
-            }
-            (failure @ Assessment { verdict: Verdict::Fail(_), .. }, Some(second)) => {
-                let ask = || run(&second, Mode::Eager, None, &mut |_| {}, &mut |_, _| {});
-                let torch = Torch { name: &second.name, first: ask(), again: &ask, itself: OnceCell::new(), question };
-                if graph.is_elsewhere() {
-                    torch.agrees_on_its_device(failure, &expected, actual, &assess_with_freedom)
-                } else {
-                    torch.agrees(failure, &expected, &assess_with_freedom)
-                }
-            }
-            (assessment, _) => assessment,
-        }
-    };
-    let first = weigh(&actual);
+    let actual = by_backend(backend, tell, observe);
+    let first = trial.weigh(&expected, &actual);
     let passes = matches!(first.verdict, Verdict::Pass | Verdict::Noise);
     // What is right in its first call may be wrong in the next.
     if passes
         && matches!(&actual, Ok(Ran { changes: true, .. }))
         && let Some(later) = find(&looking_at(&backend.name, SECOND))
     {
-        let again = run(&later, Mode::Eager, question.rewrites, &mut |stage| tell(Step::Backend(stage)), observe);
-        tell(Step::Reference);
-        let Assessment { verdict, report } = weigh(&again);
+        let again = by_backend(&later, tell, observe);
+        let Assessment { verdict, report } = trial.weigh(&expected, &again);
         if let Verdict::Fail(signature) = verdict {
             let verdict = Verdict::Fail(signature.at_call(SECOND));
             return Judged { verdict, actual: Some(again), report };
         }
     }
     Judged { verdict: first.verdict, actual: Some(actual), report: first.report }
+}
+
+/// A program that a backend and a reference run, and what the reference was asked about it beside its first run.
+struct Trial<'a> {
+    graph: &'a Graph,
+    inputs: &'a [Value<Tensor>],
+    backend: &'a Backend,
+    reference: &'a Backend,
+    question: &'a Question,
+    rounding: OtherRounding<'a>,
+    bound: Bound,
+    /// Several comparisons ask for the same runs, which take their time where programs are large.
+    asked: RefCell<Vec<(Again, Result<Ran, Broken>)>>,
+    /// What the operators leave open, where a difference asked for it.
+    open: OnceCell<Option<Other>>,
+}
+
+impl<'a> Trial<'a> {
+    fn new(
+        graph: &'a Graph,
+        inputs: &'a [Value<Tensor>],
+        [backend, reference]: [&'a Backend; 2],
+        question: &'a Question,
+    ) -> Self {
+        Self {
+            graph,
+            inputs,
+            backend,
+            reference,
+            question,
+            rounding: OtherRounding::new(graph, inputs, reference, question.run_options(Mode::Eager, None)),
+            bound: if question.thorough || is_small(graph, inputs) { Bound::Always } else { Bound::WhereItMayExcuse },
+            asked: RefCell::default(),
+            open: OnceCell::new(),
+        }
+    }
+
+    /// One run of the program.
+    fn run(
+        &self,
+        backend: &Backend,
+        mode: Mode,
+        rewrites: Option<u64>,
+        tell: &mut dyn FnMut(Stage),
+        observe: &mut Observer<'_>,
+    ) -> Result<Ran, Broken> {
+        let options = self.question.run_options(mode, rewrites);
+        if self.question.switches.cloning == Cloning::Shared && mode == Mode::Eager {
+            execute_shared(self.graph.clone(), self.inputs.to_vec(), backend, &options, tell, observe)
+        } else {
+            execute(self.graph, self.inputs, backend, &options, tell, observe)
+        }
+    }
+
+    /// One more run of the reference.
+    fn again(&self, again: Again) -> Result<Ran, Broken> {
+        if let Some((_, ran)) = self.asked.borrow().iter().find(|(known, _)| *known == again) {
+            return ran.clone();
+        }
+        let ran = match again {
+            Again::Same => self.run(self.reference, Mode::Eager, None, &mut |_| {}, &mut |_, _| {}),
+            Again::Double => self.run(self.reference, Mode::Fp64, None, &mut |_| {}, &mut |_, _| {}),
+            Again::Perturbed(seed) => self.rounding.sample(seed),
+            Again::Tipped => self.rounding.tipped(),
+        };
+        self.asked.borrow_mut().push((again, ran.clone()));
+        ran
+    }
+
+    /// Compares results. Where they differ, those that the operators leave open are asked for, and do not count.
+    fn assess(&self, expected: &Results, actual: &Results) -> Assessment {
+        let assess = |actual: &Results| {
+            let Question { accuracy, switches, .. } = self.question;
+            assess(expected, actual, *accuracy, switches, self.bound, &mut |again| self.again(again))
+        };
+        let assessment = assess(actual);
+        if assessment.verdict.signature().is_none() {
+            return assessment;
+        }
+        let options = || self.question.run_options(Mode::Eager, None);
+        let draws = Draws::of(&self.backend.name);
+        match self.open.get_or_init(|| Other::of(self.graph, self.inputs, &options(), draws)) {
+            Some(open) => assess(&open.excuse(expected, actual)),
+            None => assessment,
+        }
+    }
+
+    /// The assessment of a run of the backend, after torch itself was asked where that decides.
+    fn weigh(&self, expected: &Result<Ran, Broken>, actual: &Result<Ran, Broken>) -> Assessment {
+        let assessment = match (expected, actual) {
+            (Ok(expected), Ok(actual)) => self.assess(&expected.results, &actual.results),
+            (_, Err(broken)) => Assessment { verdict: self.verdict_on(broken, expected), report: None },
+            (Err(raised), Ok(_)) => Assessment { verdict: self.verdict_without(raised), report: None },
+        };
+        match (assessment, second_reference(&self.backend.name, &self.reference.name)) {
+            // Torch was asked for the error that is missing.
+            (missing @ Assessment { verdict: Verdict::Fail(Signature { class: Class::MissingError, .. }), .. }, _) => {
+                missing
+            }
+            (failure @ Assessment { verdict: Verdict::Fail(_), .. }, Some(second)) => {
+                let ask = || self.run(&second, Mode::Eager, None, &mut |_| {}, &mut |_, _| {});
+                let itself = OnceCell::new();
+                let torch = Torch { name: &second.name, first: ask(), again: &ask, itself, question: self.question };
+                let assess = |expected: &Results, actual: &Results| self.assess(expected, actual);
+                if self.graph.is_elsewhere() {
+                    torch.agrees_on_its_device(failure, expected, actual, &assess)
+                } else {
+                    torch.agrees(failure, expected, &assess)
+                }
+            }
+            (assessment, _) => assessment,
+        }
+    }
+
+    /// The verdict on a backend that came to no result.
+    fn verdict_on(&self, broken: &Broken, expected: &Result<Ran, Broken>) -> Verdict {
+        match expected {
+            _ if broken.cannot_tell() => Verdict::Invalid(broken.error.to_string()),
+            Ok(_) => Verdict::Fail(broken.signature()),
+            Err(raised) if broken.died() && !raised.died() => Verdict::Fail(broken.signature()),
+            // A fault of a device is wrong whoever runs the program.
+            Err(raised) if broken.faulted() && raised.faulted() => {
+                Verdict::Fail(of_everybody(broken.signature(), &self.reference.name))
+            }
+            Err(raised) => invalid_reference(raised, self.reference),
+        }
+    }
+
+    /// The verdict on a backend that gives a result where the reference raises.
+    fn verdict_without(&self, raised: &Broken) -> Verdict {
+        if !is_compiler_of_torch(&self.backend.name) {
+            return invalid_reference(raised, self.reference);
+        }
+        let ask = |graph: &Graph, backend: &Backend| {
+            let options = self.question.run_options(Mode::Eager, None);
+            execute(graph, self.inputs, backend, &options, &mut |_| {}, &mut |_, _| {}).err()
+        };
+        missing_error(raised, self.graph, self.reference, &ask, &|seed| self.rounding.sample(seed).err())
+    }
 }
 
 /// Up to how many elements of all its values a program is small: interpreting it a few times more takes less time than asking

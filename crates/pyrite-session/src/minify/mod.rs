@@ -4,23 +4,23 @@
 //! the failure comes only sometimes, and the search begins anew with a sequential test for every candidate and for the
 //! proof.
 //!
-//! The result for a backend of torch.compile is proven by plain PyTorch, as its reader would run it; that for one of
-//! Pyrite's own by a worker that has seen nothing of the search.
+//! The search hands its result to `proof.rs`, which writes the file and runs it.
 
 mod asked;
 mod minified;
 mod progress;
+mod proof;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pyrite_compare::Accuracy;
-use pyrite_debug::{Asking, Claim, Command, Folder, Isolated, Question, Shown, Verdicts, VerdictsError, show};
+use pyrite_debug::{Asking, Command, Folder, Isolated, Question, Verdicts, VerdictsError};
 use pyrite_diag::{Code, Diagnostic, Location};
 use pyrite_ir::print::{PrintOptions, print};
 use pyrite_oracle::{Oracle, Sequential, Signature, Test, Verdict};
-use pyrite_reduce::{Candidate, Content, Follow, NotReproduced, Reduction, necessary, reduce};
+use pyrite_reduce::{Candidate, Content, Follow, NotReproduced, Reduction, reduce};
 use pyrite_trace::Stage;
 use serde_json::json;
 
@@ -29,11 +29,12 @@ use crate::folder;
 use crate::machine;
 use crate::program::Program;
 use crate::reporter::{Reporter, Standing};
-use crate::tracing;
+use crate::tracing::{self, Traced};
 use crate::{Host, Options, SessionError};
 use asked::{Asked, Timed};
 pub use minified::{Flaky, Minified, Reduced};
 use progress::Teller;
+use proof::{Ending, Proof, data_in};
 
 /// Reduces a file's program and proves the result.
 pub fn minify(host: &Host, file: &Path, options: &Options, reporter: &dyn Reporter) -> Result<Reduced, SessionError> {
@@ -70,23 +71,7 @@ impl Minify<'_> {
         let begun = Instant::now();
         let oracle = self.oracle(&question, self.workers.clone())?;
         oracle.prepare(self.options.jobs as usize);
-        let place = self.folder()?;
-        // What cannot even begin, such as on a full disk, leaves nothing behind that looks like a search.
-        let unused = is_empty(&place).then(|| place.clone());
-        let clear = |error| {
-            unused.as_deref().inspect(|place| drop(std::fs::remove_dir_all(place)));
-            error
-        };
-        let folder =
-            Folder::open(&place).map_err(|error| clear(self.unwritten("the result cannot be written", error)))?;
-        let trace = tracing::begin(folder.path(), self.reporter);
-        let verdicts = match self.verdicts(&folder, &question, start) {
-            Ok(verdicts) => verdicts,
-            Err(error) => {
-                drop(trace);
-                return Err(clear(error));
-            }
-        };
+        let (folder, _trace, verdicts) = self.begin(&question, start)?;
         let _stage = pyrite_trace::stage(Stage::Debug);
         if let Some(took) = verdicts.first() {
             oracle.learn(took, &Verdict::Pass);
@@ -131,53 +116,16 @@ impl Minify<'_> {
             Ok(found) => found,
             Err(NotReproduced(verdict)) => return self.nothing_to_shrink(&folder, verdict),
         };
-        let mut metadata = teller.metadata_for(&reduction.found);
-        metadata.extend(flaky.as_ref().map(|flaky| ("fails".to_owned(), flaky.to_string())));
-        metadata.push(("data".to_owned(), data_in(&reduction.best)));
-        let limits = oracle.limits();
-        let time = limits.map_or(Options::FIRST, |limits| limits.time);
-        let write = |question: &Question, metadata: &[(String, String)]| {
-            let claim = Claim {
-                imports: &self.host.python.imports,
-                signature: Some(&reduction.found),
-                forward_only: question.forward_only,
-                accuracy: question.accuracy,
-                tolerance: question.switches.tolerance,
-                time,
-                memory: limits.and_then(|limits| limits.memory),
-                ..Claim::of(&question.backend)
-            };
-            folder
-                .write_claiming("repro.py", &reduction.best, metadata, Some(&claim))
-                .map_err(|error| self.unwritten("the result cannot be written", error))
+        let ending = Ending {
+            minify: self,
+            folder: &folder,
+            oracle: &oracle,
+            saying: &saying,
+            reduction: &reduction,
+            flaky: flaky.as_ref(),
         };
-        let path = write(&question, &metadata)?;
-        keep_beside(&folder, &reduction).map_err(|error| self.unwritten("the result cannot be written", error))?;
-        let question = match flaky {
-            Some(_) => question,
-            None => with_necessary_settings(&question, &|asked| {
-                let verdict = oracle.judge_path(&path, asked, &reduction.best);
-                verdict.signature().is_some_and(|found| reduction.signature.holds(found))
-            }),
-        };
-        if let Some((_, backend)) =
-            metadata.iter_mut().find(|(key, value)| key == "backend" && *value != question.backend)
-        {
-            backend.clone_from(&question.backend);
-            write(&question, &metadata)?;
-        }
-        let held = |proof: &Verdict| proof.signature().is_some_and(|found| reduction.signature.holds(found));
-        let (proof, shown) = if let Some(prover) = &prover {
-            let prove = |best: &Candidate| saying.heard(prover.judge_path(&path, &question, best));
-            let proof = match &flaky {
-                Some(flaky) => self.sequential(&prove, flaky, &reduction.signature).judge(&reduction.best),
-                None => prove(&reduction.best),
-            };
-            (Some(proof), None)
-        } else {
-            (None, Some(shown_by_python(&path, &reduction.found, time, flaky.as_ref())))
-        };
-        let proven = proof.as_ref().is_some_and(held) || shown.as_ref().is_some_and(|shown| shown.proven);
+        let (path, question) = ending.write(question, teller.metadata_for(&reduction.found))?;
+        let Proof { proven, times, shown } = ending.prove(&path, &question, prover.as_ref());
         tracing::tell_repro(&path, &reduction.found.to_string(), proven);
         Ok(Reduced::Smaller(Box::new(Minified {
             nodes_before: before.1,
@@ -188,7 +136,7 @@ impl Minify<'_> {
             queries: reduction.queries,
             seconds: begun.elapsed().as_secs_f64(),
             confidence: self.options.confidence,
-            flaky: flaky.map(|flaky| Flaky { proof: proof.as_ref().and_then(times), ..flaky }),
+            flaky: flaky.map(|flaky| Flaky { proof: times, ..flaky }),
             proven,
             shown,
             backend: question.backend,
@@ -200,6 +148,27 @@ impl Minify<'_> {
             signature: reduction.found,
             repro: path,
         })))
+    }
+
+    /// The folder of the result, with a trace and the verdicts of the search in it. What cannot even begin, such as on a full disk,
+    /// leaves nothing behind that looks like a search.
+    fn begin(&self, question: &Question, start: &Candidate) -> Result<(Folder, Traced<'_>, Verdicts), SessionError> {
+        let place = self.folder()?;
+        let unused = is_empty(&place).then(|| place.clone());
+        let clear = |error| {
+            unused.as_deref().inspect(|place| drop(std::fs::remove_dir_all(place)));
+            error
+        };
+        let folder =
+            Folder::open(&place).map_err(|error| clear(self.unwritten("the result cannot be written", error)))?;
+        let trace = tracing::begin(folder.path(), self.reporter);
+        match self.verdicts(&folder, question, start) {
+            Ok(verdicts) => Ok((folder, trace, verdicts)),
+            Err(error) => {
+                drop(trace);
+                Err(clear(error))
+            }
+        }
     }
 
     /// Searches as if the failure came every time, and where it turns out not to, searches again with a test for every
@@ -402,62 +371,4 @@ impl Oracle<Candidate> for Saying<'_> {
     fn judge(&self, candidate: &Candidate) -> Verdict {
         self.heard(self.oracle.judge(candidate))
     }
-}
-
-/// Where the numbers in a program come from.
-fn data_in(program: &Candidate) -> String {
-    match program.content() {
-        Content::Bits | Content::Small => "small whole numbers".to_owned(),
-        Content::Generated => format!("generated from seed {}", program.seed),
-        Content::Data => "from the program".to_owned(),
-    }
-}
-
-/// The question with only those settings of the backend that the failure needs.
-fn with_necessary_settings(question: &Question, fails: &dyn Fn(&Question) -> bool) -> Question {
-    let Some((name, pairs)) = question.backend.split_once('?') else { return question.clone() };
-    let with = |pairs: &[&str]| {
-        let backend = if pairs.is_empty() { name.to_owned() } else { format!("{name}?{}", pairs.join("&")) };
-        Question { backend, ..question.clone() }
-    };
-    let pairs: Vec<&str> = pairs.split('&').filter(|pair| !pair.is_empty()).collect();
-    with(&necessary(&pairs, &mut |some| fails(&with(some))))
-}
-
-/// In how many of how many runs a candidate failed, where it was run several times.
-fn times(verdict: &Verdict) -> Option<(u32, u32)> {
-    match verdict {
-        Verdict::Flaky { failed, runs, .. } => Some((*failed, *runs)),
-        _ => None,
-    }
-}
-
-/// Runs the written file by plain PyTorch; what fails only sometimes is run until it does, for as long as that is likely.
-fn shown_by_python(path: &Path, signature: &Signature, time: Duration, flaky: Option<&Flaky>) -> Shown {
-    let Some(python) = pyrite_debug::torch::registered() else {
-        let line = "there is no Python to run it with; name one with --python".to_owned();
-        return Shown { proven: false, line, command: format!("python {}", path.display()) };
-    };
-    let runs = flaky.map_or(1, |flaky| (4 * flaky.runs / flaky.failed.max(1)).clamp(4, 20));
-    let mut shown = show(path, &python, signature, time);
-    for _ in 1..runs {
-        if shown.proven {
-            break;
-        }
-        shown = show(path, &python, signature, time);
-    }
-    shown
-}
-
-/// The passing neighbour, and other failures that were met.
-fn keep_beside(folder: &Folder, reduction: &Reduction) -> Result<(), pyrite_debug::RepoError> {
-    if let Some(passing) = &reduction.passing {
-        let metadata = vec![("verdict".to_owned(), "pass".to_owned())];
-        folder.write("passing.py", passing, &metadata)?;
-    }
-    for (number, (signature, candidate)) in reduction.others.iter().enumerate() {
-        let other = Folder::open(&folder.path().join(format!("other-{}", number + 1)))?;
-        other.write("repro.py", candidate, &[("signature".to_owned(), signature.to_string())])?;
-    }
-    Ok(())
 }
