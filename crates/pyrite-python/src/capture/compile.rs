@@ -54,7 +54,7 @@ enum Refusal {
     Reason(String, Option<Break>),
 }
 
-impl Job<'_, '_> {
+impl<'py> Job<'_, 'py> {
     /// Compiles the frame; `None` when it is to run plain.
     pub fn run(&self, miss: &Miss) -> PyResult<Option<Rc<Kept>>> {
         let watch = Watch::of(self.py, self.config);
@@ -92,28 +92,10 @@ impl Job<'_, '_> {
         let stage = pyrite_trace::stage(Stage::Capture);
         let begun = Instant::now();
         // The plan names objects that are kept until its guards keep them.
-        let mut captured = self.capture()?;
-        // A number that leads to a break as a symbol is better a constant.
-        if !matches!(&captured, Ok((plan, _)) if matches!(plan.end, End::Return(_)))
-            && let Some(numbers) = state.fix_numbers()
-        {
-            let fixed = self.capture()?;
-            if break_of(&fixed).is_some() && break_of(&fixed) == break_of(&captured) {
-                state.free_numbers(numbers);
-            } else {
-                captured = fixed;
-            }
-        }
-        let (mut plan, mut _keep) = match captured {
-            Ok(captured) => captured,
+        let (mut plan, _keep) = match self.plan(watch)? {
+            Ok(planned) => planned,
             Err(reason) => return refused(&reason),
         };
-        if self.dynamic.is_none() && self.agree(watch, &plan)? {
-            (plan, _keep) = match self.capture()? {
-                Ok(captured) => captured,
-                Err(reason) => return refused(&reason),
-            };
-        }
         if !plan.fixed_marks.is_empty() {
             let errors = py.import("pyrite._errors")?;
             let error = errors.call_method1("violated_marks", (&*state.code.qualified_name, plan.fixed_marks))?;
@@ -151,15 +133,7 @@ impl Job<'_, '_> {
             let guard = describe_guard(&walk, guard).unwrap_or_default();
             return refused(&format!("what was assumed of the frame does not hold: {guard}"));
         }
-        let mut examples = super::run::prepared(py, &plan, super::run::fetched(py, &inputs, &found))?;
-        // The graph is given its inputs as they are once they were switched.
-        for (tensor, wanted) in &plan.switched {
-            let switched =
-                |input: &Rc<Source>| matches!(&plan.recipes[*tensor], Recipe::Source(source) if source == input);
-            if let Some(place) = plan.inputs.iter().position(switched) {
-                examples[place] = examples[place].call_method0("detach")?.call_method1("requires_grad_", (*wanted,))?;
-            }
-        }
+        let examples = self.examples(&plan, super::run::fetched(py, &inputs, &found))?;
         give_back(found);
         let begun = Instant::now();
         let made = match self.compile_graph(&plan, examples) {
@@ -212,6 +186,40 @@ impl Job<'_, '_> {
             ..Captured::of(state, why, "captured")
         })?;
         Ok(Ok(Rc::new(kept)))
+    }
+
+    /// The plan of the frame, after it is settled which numbers and sizes are symbols; the reason where there is none.
+    fn plan(&self, watch: &Watch<'_, '_>) -> PyResult<Result<(Plan, Rc<Keep>), String>> {
+        let Self { state, .. } = *self;
+        let mut captured = self.capture()?;
+        // A number that leads to a break as a symbol is better a constant.
+        if !matches!(&captured, Ok((plan, _)) if matches!(plan.end, End::Return(_)))
+            && let Some(numbers) = state.fix_numbers()
+        {
+            let fixed = self.capture()?;
+            if break_of(&fixed).is_some() && break_of(&fixed) == break_of(&captured) {
+                state.free_numbers(numbers);
+            } else {
+                captured = fixed;
+            }
+        }
+        match captured {
+            Ok((plan, _)) if self.dynamic.is_none() && self.agree(watch, &plan)? => self.capture(),
+            captured => Ok(captured),
+        }
+    }
+
+    /// What the graph is compiled with: the inputs as they are once their `requires_grad` was switched.
+    fn examples(&self, plan: &Plan, fetched: Vec<Bound<'py, PyAny>>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let mut examples = super::run::prepared(self.py, plan, fetched)?;
+        for (tensor, wanted) in &plan.switched {
+            let switched =
+                |input: &Rc<Source>| matches!(&plan.recipes[*tensor], Recipe::Source(source) if source == input);
+            if let Some(place) = plan.inputs.iter().position(switched) {
+                examples[place] = examples[place].call_method0("detach")?.call_method1("requires_grad_", (*wanted,))?;
+            }
+        }
+        Ok(examples)
     }
 
     /// Evaluates the frame symbolically; the reason where that is not possible. What the plan names is kept beside it.
