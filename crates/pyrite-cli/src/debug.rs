@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pyrite_session::{Options, Session, first_nan};
+use pyrite_session::{FirstNan, Options, Session, first_nan};
 
 use crate::numbers::seconds;
 use crate::options::{Judging, beside};
@@ -74,8 +74,12 @@ impl Debug {
             ..self.judging.options(self.backend.as_ref())
         };
         if self.first_nan {
-            let found = first_nan(host, &self.file, &self.words, &options, &Printer::new(self.json))?;
-            return Ok(if found.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+            return Ok(match first_nan(host, &self.file, &self.words, &options, &Printer::new(self.json))? {
+                FirstNan::Made(_) => ExitCode::FAILURE,
+                FirstNan::Nowhere => ExitCode::SUCCESS,
+                // A script's own failure keeps its code.
+                FirstNan::ScriptFailed(code) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
+            });
         }
         let found = Session::open(host, &self.file, options, &Printer::new(self.json))?.run()?;
         Ok(if found.is_proven() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -57,7 +57,7 @@ pub mod worker;
 
 pub use error::SessionError;
 pub use host::{Host, Invocation};
-pub use nan::first_nan;
+pub use nan::{FirstNan, first_nan};
 pub use options::{Autocast, Options};
 pub use place::DevicePlacement;
 pub use program::Program;

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use pyrite_debug::torch::{Checked, GuiltyKernel, Watch, check_kernels};
+use pyrite_debug::torch::{Checked, GuiltyKernel, ScriptFailure, Watch, check_kernels};
 use pyrite_diag::{Code, Diagnostic, Location};
 use serde_json::json;
 
@@ -14,14 +14,24 @@ use crate::reporter::Reporter;
 use crate::story::Story;
 use crate::{Host, Options, SessionError, folder};
 
-/// Runs a script with its arguments; the kernel that makes the first NaN, if there is one.
+/// What a script came to whose kernels were watched for NaN.
+pub enum FirstNan {
+    /// The kernel that makes the first one.
+    Made(Box<GuiltyKernel>),
+    /// None was made.
+    Nowhere,
+    /// None was made before the script itself failed with this exit code.
+    ScriptFailed(i32),
+}
+
+/// Runs a script with its arguments until a kernel makes NaN or infinity of finite numbers.
 pub fn first_nan(
     host: &Host,
     script: &Path,
     words: &[String],
     options: &Options,
     reporter: &dyn Reporter,
-) -> Result<Option<GuiltyKernel>, SessionError> {
+) -> Result<FirstNan, SessionError> {
     let failed = |what: &str, cause: String| {
         SessionError::of(
             Diagnostic::error(Code::new("nan::failed"), what)
@@ -45,13 +55,21 @@ pub fn first_nan(
     let checked = check_kernels(script, words, &host.python, &out, Watch::Nan, options.time())
         .map_err(|why| failed("the script cannot be checked", why))?;
     let kernel = match checked {
-        Checked::Nothing { launches, .. } => {
-            let text = format!("no kernel makes NaN or infinity of finite numbers in {launches} launches");
-            reporter.found(story.tell("kernel", &text, json!({"kernel": null, "launches": launches})));
+        Checked::Nothing { launches, failed: ended, .. } => {
+            let mut text = format!("no kernel makes NaN or infinity of finite numbers in {launches} launches");
+            if let Some(ScriptFailure { code, line }) = &ended {
+                text.push_str(&format!("; then the script ends with exit code {code}: {line}"));
+            }
+            let code = ended.as_ref().map(|ended| ended.code);
+            reporter.found(story.tell(
+                "kernel",
+                &text,
+                json!({"kernel": null, "launches": launches, "exit_code": code.unwrap_or(0)}),
+            ));
             let _ = std::fs::remove_file(out.join("kernels.json"));
             // It goes only if nothing else is in it.
             let _ = std::fs::remove_dir(&out);
-            return Ok(None);
+            return Ok(code.map_or(FirstNan::Nowhere, FirstNan::ScriptFailed));
         }
         Checked::Guilty(kernel) => *kernel,
     };
@@ -64,5 +82,5 @@ pub fn first_nan(
             program.display()
         ));
     }
-    Ok(Some(kernel))
+    Ok(FirstNan::Made(Box::new(kernel)))
 }

@@ -403,7 +403,7 @@ impl<'a> Session<'a> {
                 self.say("kernel", &kernel.lines().join("; "), kernel.data());
                 return Some(*kernel);
             }
-            Ok(Checked::Nothing { launches, compared, times }) => {
+            Ok(Checked::Nothing { launches, compared, times, .. }) => {
                 tell_times(&times);
                 let text = format!(
                     "each of {launches} launches of kernels does on its own inputs what eager does ({compared} values compared), \

@@ -134,6 +134,27 @@ def test_the_first_nan_of_a_training_script_is_found_with_the_inputs_of_its_step
     assert read.returncode == 0, read.stdout + read.stderr
 
 
+def test_what_memory_holds_before_a_kernel_writes_it_hides_no_nan(tmp_path):
+    """Kernels keep sums in memory that they are given afresh, which holds anything."""
+    script, out = tmp_path / "train.py", tmp_path / "out"
+    empty = "guards._empty_strided_cpu = lambda *words: empty(*words).fill_(float('nan'))"
+    script.write_text(f"from torch._C._dynamo import guards\nempty = guards._empty_strided_cpu\n{empty}\n{TRAINING}")
+    command = [os.environ["PYRITE_BIN"], "--python", sys.executable, "debug", "--first-nan", "--out", str(out), "--json", str(script), "--", "1"]
+    done = subprocess.run(command, env=environment("nan"), capture_output=True, text=True, timeout=400)
+    assert done.returncode == 1, done.stdout + done.stderr[-2000:]
+    kernel = next(step["result"] for step in map(json.loads, done.stdout.splitlines()) if step.get("step") == "kernel")
+    assert kernel["kernel"] == "cpp_fused_native_layer_norm_relu_0" and kernel["proven"]
+
+
+def test_a_training_script_that_fails_keeps_its_exit_code(tmp_path):
+    script = tmp_path / "train.py"
+    for text, code, said in (("import sys\nsys.exit(3)\n", 3, "exit code 3"), ("import a_module_that_is_not_there\n", 1, "ModuleNotFoundError")):
+        script.write_text(text)
+        command = [os.environ["PYRITE_BIN"], "--python", sys.executable, "debug", "--first-nan", str(script)]
+        done = subprocess.run(command, env=environment(""), capture_output=True, text=True, timeout=400)
+        assert done.returncode == code and said in done.stdout + done.stderr, done.stdout + done.stderr[-2000:]
+
+
 def test_a_training_script_without_nan_is_said_to_have_none(tmp_path):
     script = tmp_path / "train.py"
     script.write_text(TRAINING)

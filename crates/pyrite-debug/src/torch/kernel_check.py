@@ -319,8 +319,12 @@ class Checker:
         """What generated code allocates memory with, in the place of the allocator `allocated`."""
 
         def allocate(size, stride, dtype):
-            # A long run for the first NaN frees its memory as it would alone.
-            if not self.calls or self.watch == "nan" or any(not isinstance(n, int) for n in (*size, *stride)):
+            if self.calls and self.watch == "nan":
+                # A long run for the first NaN frees its memory as it would alone.
+                tensor = allocated(size, stride, dtype)
+                self.calls[-1].unwritten.add(key_of(tensor))
+                return tensor
+            if not self.calls or any(not isinstance(n, int) for n in (*size, *stride)):
                 return allocated(size, stride, dtype)
             where = torch.device("cuda", torch.cuda.current_device()) if device == "cuda" else torch.device(device)
             before, self.busy = self.busy, True
@@ -419,7 +423,7 @@ class Checker:
         call.held.extend(tensor for _, tensor in launch.tensors()) if self.watch == "values" else None
         read = [tensor for parameter, tensor in launch.tensors() if not self.is_fresh(call, tensor)]
         if self.watch == "nan":
-            read = [tensor for parameter, tensor in launch.tensors() if not launch.is_output(parameter)]
+            read = [tensor for parameter, tensor in launch.tensors() if not (launch.is_output(parameter) or key_of(tensor) in call.unwritten)]
         finite = all(map(is_finite, read))
         if self.watch == "values":
             for parameter, tensor in launch.tensors():
@@ -445,6 +449,7 @@ class Checker:
             if launch.may_write(parameter):
                 launch.written.append((parameter, tensor))
                 call.writer[key_of(tensor)] = launch
+                call.unwritten.discard(key_of(tensor))
         call.launches.append(launch)
         if launch.kind == "extern":
             launch.written += [(f"result {number}", tensor) for number, tensor in enumerate(each_tensor(result))]
@@ -656,6 +661,8 @@ class Call:
         self.number = graph.calls
         self.zones, self.writer, self.launches, self.names, self.held, self.nonfinite = {}, {}, [], {}, [], []
         self.deferred = {}
+        # Storages that were allocated and that no kernel wrote to yet, where what they hold is not looked at.
+        self.unwritten = set()
         self.args = args
         copies = {}
 

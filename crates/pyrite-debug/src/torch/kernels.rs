@@ -45,7 +45,18 @@ pub enum Checked {
         compared: u64,
         /// How long each kernel took.
         times: Vec<LaunchTime>,
+        /// How the script itself failed, if it did.
+        failed: Option<ScriptFailure>,
     },
+}
+
+/// How a script failed by itself.
+#[derive(Clone, Debug)]
+pub struct ScriptFailure {
+    /// Its exit code.
+    pub code: i32,
+    /// The last line that it said, such as the error that it raised.
+    pub line: String,
 }
 
 /// How long a kernel took.
@@ -164,7 +175,7 @@ pub fn check_kernels(
     let checker = scratch.path().join("kernel_check.py");
     std::fs::write(&checker, CHECK).map_err(|error| format!("{} cannot be written: {error}", checker.display()))?;
     let record = folder.join("kernels.json");
-    let run = |options: &[&str]| -> Result<Record, String> {
+    let run = |options: &[&str]| -> Result<(Record, Option<ScriptFailure>), String> {
         let _ = std::fs::remove_file(&record);
         let mut all: Vec<OsString> = vec![checker.clone().into(), "--out".into(), folder.into()];
         for module in &python.imports {
@@ -174,23 +185,25 @@ pub fn check_kernels(
         all.push(script.into());
         all.extend(words.iter().map(OsString::from));
         let ran = run_words(&all, python, &[], time * 2 * MOST_CROWDED + IMPORT * 2)?;
-        let text = std::fs::read_to_string(&record).map_err(|_| {
-            let said = ran.errors.trim().lines().last().unwrap_or_default().to_owned();
-            format!("the check of kernels ended without an answer: {said}")
-        })?;
-        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", record.display()))
+        let line = ran.errors.trim().lines().last().unwrap_or_default().to_owned();
+        let text = std::fs::read_to_string(&record)
+            .map_err(|_| format!("the check of kernels ended without an answer: {line}"))?;
+        let failed = ran.status.code().filter(|code| *code != 0).map(|code| ScriptFailure { code, line });
+        let record = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", record.display()))?;
+        Ok((record, failed))
     };
-    let mut found = match watch {
+    let (mut found, failed) = match watch {
         Watch::Values => run(&[])?,
         Watch::Crash(_) => run(&["--announce"])?,
         Watch::Nan => run(&["--watch", "nan"])?,
     };
     if found.kind.is_none() && watch == Watch::Values {
         // In memory that another buffer had, elements that are never written do not show.
-        found = run(&["--no-reuse"])?;
+        (found, _) = run(&["--no-reuse"])?;
     }
     let (Some(kind), kernel) = (found.kind, found.kernel) else {
-        return Ok(Checked::Nothing { launches: found.launches, compared: found.checked, times: found.times });
+        let Record { launches, checked, times, .. } = found;
+        return Ok(Checked::Nothing { launches, compared: checked, times, failed });
     };
     let mut guilty = GuiltyKernel {
         kernel: kernel.unwrap_or_else(|| "no kernel".to_owned()),

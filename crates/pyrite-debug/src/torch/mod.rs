@@ -12,7 +12,7 @@ mod kernels;
 mod sanitizer;
 mod settings;
 
-pub use kernels::{Checked, GuiltyKernel, LaunchTime, Watch, check_kernels, watch_for};
+pub use kernels::{Checked, GuiltyKernel, LaunchTime, ScriptFailure, Watch, check_kernels, watch_for};
 pub use sanitizer::{Access, installed as compute_sanitizer};
 pub(crate) use settings::{base, looking_at, setting, without_setting};
 
