@@ -3,7 +3,7 @@
 //! A pointwise kernel with erf-gelu, softmax and layer norm, a column sum and an embedding, small and large. With a
 //! folder, writes the machine code there for a disassembler.
 
-#[path = "../tests/harness/mod.rs"]
+#[path = "../tests/all/harness/mod.rs"]
 mod harness;
 
 use std::time::{Duration, Instant};

@@ -5,7 +5,7 @@
 
 #![expect(unsafe_code, reason = "kernels work on raw memory")]
 
-#[path = "../../pyrite-cuda/tests/fake/mod.rs"]
+#[path = "../../../pyrite-cuda/tests/fake/mod.rs"]
 mod fake;
 
 use std::cell::RefCell;

@@ -1,8 +1,6 @@
 //! Kernels that read and write across their lanes, around every edge of the squares that are transposed.
 
-mod harness;
-
-use harness::run;
+use crate::harness::run;
 use pyrite_codegen::tiles;
 use pyrite_codegen::x86::{self, Width};
 use pyrite_loops::{Access, AxisId, Binary, BufferId, Inst, Kernel, Phase, Type};

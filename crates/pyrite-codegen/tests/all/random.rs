@@ -3,11 +3,9 @@
 //! The interpreter runs the kernel with its functions written out, as targets print them. Kernels keep to what has one right answer in any order: sums are of small integers, products of ones. Every kernel
 //! comes from a seed, which a failure prints; `SEED=n` runs that one alone, `KERNELS=n` so many.
 
-mod generator;
-mod harness;
-
-use generator::{Generated, first_difference};
-use harness::run;
+use crate::generator;
+use crate::generator::{Generated, first_difference};
+use crate::harness::run;
 use pyrite_codegen::x86::{self, Width};
 use pyrite_codegen::{Code, tiles};
 

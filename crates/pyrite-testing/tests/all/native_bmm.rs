@@ -1,7 +1,5 @@
 //! Batched matmuls in compiled programs: operands that lie anywhere, and kernels before and behind, row by row.
 
-mod programs;
-
 use pyrite_codegen::{Generator, Program};
 use pyrite_ir::{Builder, Graph, Meta, NodeId, Value};
 use pyrite_ops::registry;
@@ -9,7 +7,7 @@ use pyrite_passes::Gate;
 use pyrite_sym::{SymEnv, SymInt};
 use pyrite_tensor::{DType, MemoryFormat, Tensor};
 
-use programs::{assert_close, expected, run};
+use crate::programs::{assert_close, expected, run};
 
 /// A tensor of numbers that differ with the seed.
 fn tensor(shape: &[i64], dtype: DType, seed: usize) -> Tensor {

@@ -5,11 +5,9 @@
 
 #![expect(unsafe_code, reason = "compiled code works on raw memory")]
 
-mod generator;
-mod harness;
-
-use generator::{Generated, first_difference};
-use harness::{Arguments, access, bytes, load, numbers, phase, run, store};
+use crate::generator;
+use crate::generator::{Generated, first_difference};
+use crate::harness::{Arguments, access, bytes, load, numbers, phase, run, store};
 use pyrite_codegen::{Fault, ptx, tiles};
 use pyrite_loops::{Binary, Inst, Kernel, Reduce, Reduction, Type, Unary, Write};
 use pyrite_ptx::assemble::Assembler;

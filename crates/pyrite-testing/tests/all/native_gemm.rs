@@ -1,14 +1,12 @@
 //! GEMMs in compiled programs: packed weights that are kept, fused epilogues.
 
-mod programs;
-
 use pyrite_codegen::{Generator, Program};
 use pyrite_ir::{Builder, Graph, Meta, Value};
 use pyrite_ops::registry;
 use pyrite_passes::Gate;
 use pyrite_tensor::{DType, Tensor};
 
-use programs::{assert_close, expected, run};
+use crate::programs::{assert_close, expected, run};
 
 /// A tensor of numbers that differ with the seed.
 fn tensor(shape: &[i64], dtype: DType, seed: usize) -> Tensor {

@@ -2,9 +2,7 @@
 
 #![expect(unsafe_code, reason = "machine code is called")]
 
-mod harness;
-
-use harness::{Arguments, access, bytes, load, numbers, phase, run, store};
+use crate::harness::{Arguments, access, bytes, load, numbers, phase, run, store};
 use pyrite_codegen::x86::{self, Width, X86Code};
 use pyrite_codegen::{Call, Code, Fault};
 use pyrite_loops::{AxisId, Binary, Inst, Kernel, Lanes, Reduce, Reduction, Type, Unary, Val};

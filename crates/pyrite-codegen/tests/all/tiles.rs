@@ -1,8 +1,6 @@
 //! The tile interpreter on kernels whose results are known.
 
-mod harness;
-
-use harness::{access, bytes, load, numbers, phase, run, store};
+use crate::harness::{access, bytes, load, numbers, phase, run, store};
 use pyrite_codegen::{Fault, tiles};
 use pyrite_loops::{Binary, Inst, Kernel, Lanes, Reduce, Reduction, Type, Unary, Write};
 use pyrite_tensor::DType;

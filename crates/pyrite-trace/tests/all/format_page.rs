@@ -51,7 +51,7 @@ fn fields(value: &serde_json::Value, found: &mut Vec<String>) {
 
 #[test]
 fn every_event_is_described_with_all_of_its_fields() {
-    let page = include_str!("../../../docs/trace-format.md");
+    let page = include_str!("../../../../docs/trace-format.md");
     let (common, _) = page.split_once("## Events").unwrap();
     for event in events() {
         let record = Record { time: 0.0, stage: None, graph: None, event };
@@ -73,7 +73,7 @@ fn every_event_is_described_with_all_of_its_fields() {
 
 #[test]
 fn every_file_of_the_table_of_topics_is_in_the_layout() {
-    let page = include_str!("../../../docs/trace-format.md");
+    let page = include_str!("../../../../docs/trace-format.md");
     for file in TOPICS.iter().flat_map(|row| row.file.split(", ")).filter(|file| !file.is_empty()) {
         assert!(page.contains(file), "{file} is not in the layout");
     }

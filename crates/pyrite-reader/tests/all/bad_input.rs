@@ -1,10 +1,8 @@
 //! Every kind of bad input is a diagnostic with a code and a line, never a panic.
 
-mod common;
-
 use std::path::Path;
 
-use common::{read, registry};
+use crate::common::{read, registry};
 use pyrite_reader::{ReadOptions, read_bytes, read_path};
 
 /// Reads a bad text and returns the code and line of the first error.

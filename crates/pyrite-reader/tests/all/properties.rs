@@ -1,11 +1,10 @@
 //! Properties over many inputs: random graphs survive a round trip, damaged texts never panic, time grows linearly.
 
-mod common;
-
+use crate::common;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use common::{read, registry, round_trip};
+use crate::common::{read, registry, round_trip};
 use proptest::prelude::*;
 use pyrite_ir::{Builder, Graph, Meta, NodeId, Value};
 use pyrite_tensor::{DType, Tensor};

@@ -1,8 +1,6 @@
 //! What each form of text is read as.
 
-mod common;
-
-use common::{body, read, read_ok};
+use crate::common::{body, read, read_ok};
 use pyrite_ir::inputs::InputValue;
 use pyrite_ir::{Device, Value};
 

@@ -1,8 +1,6 @@
 //! The functions of machine code against double precision: how far off they are, in units of the last place.
 
-mod harness;
-
-use harness::{access, bytes, load, numbers, phase, run, store};
+use crate::harness::{access, bytes, load, numbers, phase, run, store};
 use pyrite_codegen::x86::{self, Width};
 use pyrite_codegen::{Code, tiles};
 use pyrite_loops::{Binary, Kernel, Lanes, Unary};

@@ -1,0 +1,4 @@
+//! What `pyrite-compiler` does, seen from outside: one program, as each costs a link.
+
+mod cache;
+mod contract;

@@ -1,0 +1,5 @@
+//! What `pyrite-ptx` does, seen from outside: one program, as each costs a link.
+
+mod attention;
+mod gemm;
+mod interp;
