@@ -188,7 +188,7 @@ impl<'py> Job<'_, 'py> {
         Ok(Ok(Rc::new(kept)))
     }
 
-    /// The plan of the frame, after it is settled which numbers and sizes are symbols; the reason where there is none.
+    /// The plan of the frame, after its numbers and sizes were divided into constants and symbols; the reason where there is none.
     fn plan(&self, watch: &Watch<'_, '_>) -> PyResult<Result<(Plan, Rc<Keep>), String>> {
         let Self { state, .. } = *self;
         let mut captured = self.capture()?;
