@@ -231,6 +231,11 @@ def module_call(module, args, kwargs):
     return output
 
 
+def import_from(package, name):
+    """``from package import name``, for what it raises."""
+    exec(f"from {package} import {name}", {})
+
+
 def initialize_lazy(module, examples):
     """Gives a module the parameters that its first call would give it; whether it had none. Called for real."""
     if not module.has_uninitialized_params():
@@ -1208,6 +1213,7 @@ TABLE = {
     "items_view": items_view,
     "sequence_iterator": sequence_iterator,
     "module_call": module_call,
+    "import_from": import_from,
     "initialize_lazy": initialize_lazy,
     "heapq.heappush": heappush,
     "heapq.heappop": heappop,

@@ -1,11 +1,8 @@
 //! Functions and classes that are known by their names: Python's builtins, its library, torch.
 
-use std::rc::Rc;
-
 use super::call::Keywords;
 use super::{Evaluator, Run};
 use crate::host::{Descriptor, Kind, Object};
-use crate::source::Source;
 use crate::value::Value;
 
 /// Modules of Python's library whose functions compute and do nothing else.
@@ -350,46 +347,6 @@ impl Evaluator<'_, '_> {
         let Some((_, named)) = self.plain_arguments(&[], kwargs)? else { return Ok(None) };
         let made = self.host.call(function, &plain, &named).map_err(|r| self.raised(r))?;
         Ok(Some(self.opened(made)))
-    }
-
-    /// `import name`, inside a function.
-    pub(super) fn import(&mut self, frame: &super::Frame, name: &str, from: &Value, level: &Value) -> Run<Value> {
-        // Only modules that are loaded already: an import of another runs its code.
-        let modules = self.host.member("sys", "modules").ok_or_else(|| self.stop("sys.modules is missing"))?;
-        let level = self.index_of(level)?;
-        let full = if level == 0 {
-            name.to_owned()
-        } else {
-            let package = self.read_global(frame.globals, &"__package__".into());
-            let package = match package {
-                Some(package) => match self.admit(&package)? {
-                    Value::Known(package, _) => self.host.as_str(package),
-                    _ => None,
-                },
-                None => None,
-            };
-            let package = package.ok_or_else(|| self.stop("a relative import outside of a package"))?;
-            let mut parts: Vec<&str> = package.split('.').collect();
-            for _ in 1..level {
-                parts.pop();
-            }
-            let base = parts.join(".");
-            if name.is_empty() { base } else { format!("{base}.{name}") }
-        };
-        let wanted =
-            if self.is_none(from) { full.split('.').next().unwrap_or_default().to_owned() } else { full.clone() };
-        let table = Rc::new(Source::Fixed(modules));
-        let loaded = match self.read_key(modules, &table, &full) {
-            Some(found) => {
-                self.admit(&found)?;
-                self.read_key(modules, &table, &wanted)
-            }
-            None => None,
-        };
-        match loaded {
-            Some(module) => self.admit(&module),
-            None => Err(self.stop_with(format!("an import of {full}"), "import it at the top of the file")),
-        }
     }
 
     /// Whether an attribute of a class is written in Python.

@@ -297,7 +297,8 @@ impl Evaluator<'_, '_> {
                     if let Some(result) = self.call_cached(object, &args, &kwargs)? {
                         return Ok(result);
                     }
-                    if args.iter().any(|arg| matches!(arg, Value::Tensor(_))) {
+                    let values = args.iter().chain(kwargs.iter().map(|(_, value)| value));
+                    if args.iter().any(|arg| matches!(arg, Value::Tensor(_))) || values.clone().any(holds_symbol) {
                         return self.follow_cached(object, args, kwargs);
                     }
                 }
@@ -387,8 +388,9 @@ impl Evaluator<'_, '_> {
         Ok(Some((plain, named)))
     }
 
-    /// A function that keeps its results, called with tensors: the function behind it is followed, once for the same
-    /// arguments. What it keeps from earlier calls is not looked at, as tensors are known by their identity.
+    /// A function that keeps its results, called with tensors or sizes that are symbols: the function behind it is followed,
+    /// once for the same arguments. What it keeps from earlier calls is not looked at, as tensors are known by their identity
+    /// and what it makes of sizes has to be such that nobody could tell.
     fn follow_cached(&mut self, function: Object, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
         let asked: Option<Vec<usize>> = args
             .iter()
@@ -404,7 +406,13 @@ impl Evaluator<'_, '_> {
         let source = Rc::new(Source::Fixed(function));
         let wrapped = self.read_attribute(function, &source, "__wrapped__")?;
         let wrapped = self.admit(&wrapped)?;
+        let is_of_sizes = !args.iter().any(|arg| matches!(arg, Value::Tensor(_)));
+        let changed = self.changed.len();
         let result = self.call(&wrapped, args, kwargs)?;
+        if is_of_sizes && (self.changed.len() > changed || !is_frozen(&result)) {
+            let text = self.host.describe(function);
+            return Err(self.stop(format!("a call of {text}, which keeps what it made of sizes that are symbols here")));
+        }
         if let Some(asked) = asked {
             self.kept_results.insert(asked, result.clone());
         }
@@ -419,7 +427,7 @@ impl Evaluator<'_, '_> {
         for arg in args {
             let object = match self.by_identity(arg) {
                 Some(object) => Some(object),
-                None => self.plain_guarded(arg)?,
+                None => self.real(arg)?,
             };
             let Some(object) = object else { return Ok(None) };
             plain.push(object);
@@ -603,5 +611,23 @@ impl Evaluator<'_, '_> {
                 _ => Err(self.raise("TypeError", "keywords must be strings")),
             })
             .collect()
+    }
+}
+
+/// Whether a value is, or holds, a size that is a symbol.
+fn holds_symbol(value: &Value) -> bool {
+    match value {
+        Value::Symbol(_) => true,
+        Value::Tuple(tuple) => tuple.items.iter().any(holds_symbol),
+        _ => false,
+    }
+}
+
+/// Whether nobody can tell a value from another that was made in the same way.
+fn is_frozen(value: &Value) -> bool {
+    match value {
+        Value::Known(..) | Value::Symbol(_) | Value::Number(_) | Value::Slice(_) => true,
+        Value::Tuple(tuple) => tuple.items.iter().all(is_frozen),
+        _ => false,
     }
 }

@@ -8,7 +8,7 @@ use super::compare::is_graph;
 use super::{Evaluator, Run, Stop};
 use crate::host::{Kind, Object};
 use crate::source::Source;
-use crate::value::{DictValue, InstanceValue, TupleValue, Value, View};
+use crate::value::{DictValue, InstanceValue, Origin, TupleValue, Value, View};
 
 impl Evaluator<'_, '_> {
     /// `receiver.name(*args, **kwargs)` for a method written in C.
@@ -152,6 +152,15 @@ impl Evaluator<'_, '_> {
         self.new_dict(pairs)
     }
 
+    /// `class.__subclasses__()`: a new list of the classes that are derived from it now.
+    fn subclasses_of(&mut self, class: Object) -> Run<Value> {
+        let function = self.constant(self.host.class_of(class), "__subclasses__")?;
+        let seen = self.read_called(&Origin { object: class, source: Rc::new(Source::Fixed(class)) }, function)?;
+        let classes = self.admit(&seen)?;
+        let classes = self.items_of(&classes)?;
+        Ok(Value::list(classes))
+    }
+
     fn known_method(
         &mut self,
         object: Object,
@@ -177,6 +186,9 @@ impl Evaluator<'_, '_> {
             && let Value::Known(of, _) = self.class_of(value)?
         {
             return Ok(self.bool(self.host.derives(of, object)));
+        }
+        if ("__subclasses__", 0, 0) == (&**name, args.len(), kwargs.len()) && self.host.kind(object) == Kind::Class {
+            return self.subclasses_of(object);
         }
         if &**name == "apply"
             && self.host.kind(object) == Kind::Class

@@ -21,6 +21,7 @@ mod contexts;
 mod data;
 mod deque;
 mod finish;
+mod imports;
 mod iterate;
 mod library;
 mod methods;
@@ -338,7 +339,7 @@ pub fn capture(world: &dyn World, entry: &Entry, settings: &Settings) -> Result<
                 continue;
             }
             Err(Ended::Again) => {
-                return Err(Skipped("too many modules are initialised by their first call".to_owned()));
+                return Err(Skipped("too many modules are imported, or initialised by their first call".to_owned()));
             }
             Err(Ended::At(found)) if limit.as_ref().is_none_or(|before| found.step < before.step) => {
                 limit = Some(found);

@@ -219,7 +219,7 @@ impl Evaluator<'_, '_> {
             }
             Op::ImportFrom => {
                 let module = frame.top();
-                let value = self.attribute(&module, &frame.code.names[arg].clone())?;
+                let value = self.import_from(&module, &frame.code.names[arg].clone())?;
                 frame.push(value);
             }
             _ => self.object_step(frame, instruction)?,
