@@ -27,6 +27,7 @@ const NIGHTLY_TESTS: &[(&str, &str)] = &[
     ("PYRITE_RANDOM_SCHEDULES", "100000"),
     ("PYRITE_MEMORY_SEQUENCES", "100000"),
     ("PYRITE_CAPTURE_PROGRAMS", "20000"),
+    ("PYRITE_CORPUS", "all"),
     ("KERNELS", "3000"),
     ("PTX_KERNELS", "10000"),
     ("PYRITE_DUMP_MATRIX", "all"),
@@ -41,6 +42,7 @@ const PROOFS: &[&str] = &[
     "tests/python/debugger/test_minifier.py",
     "tests/python/debugger/test_torch_backends.py",
     "tests/python/debugger/test_good_programs.py",
+    "tests/python/debugger/test_hostile.py",
     "tests/python/debugger/test_reports.py",
 ];
 

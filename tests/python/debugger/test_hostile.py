@@ -10,8 +10,9 @@ from debugger import hostile_backends
 from debugger.test_proof import HERE, Session, forward
 
 ALL = os.environ.get("PYRITE_PROOFS")
-RIGHT_SAMPLE = ["other_rounding", "other_tie", "tips_by_rounding", "near_topk", "near_floor", "near_size", "draws_another_size"]
-SAMPLE = ["later_value", "later_crash", "later_gradient", "no_gradient", "together", "number_for_nan", "large_integer"]
+# What every change is tried with; nightly runs try all.
+RIGHT_SAMPLE = ["other_tie", "tips_by_rounding", "near_floor", "draws_another_size"]
+SAMPLE = ["later_value", "no_gradient", "together", "number_for_nan"]
 
 
 @pytest.fixture
