@@ -99,10 +99,10 @@ def copied(arguments):
     return pytree.tree_map(copy, arguments)
 
 
-def observed(function, arguments, backward=True):
-    """Calls a function with copies of arguments, and differentiates what can be."""
+def observed(function, arguments, backward=True, state=()):
+    """Calls a function with copies of arguments, and differentiates what can be; `state` is what it uses and may write beside them."""
     arguments = copied(arguments)
-    given = [each for each in pytree.tree_leaves(arguments) if isinstance(each, torch.Tensor)]
+    given = [each for each in pytree.tree_leaves(arguments) if isinstance(each, torch.Tensor)] + list(state)
     wanted = [each for each in given if each.requires_grad]
     torch.manual_seed(5)
     try:
@@ -223,10 +223,12 @@ def widened(arguments):
 
 
 class Judge:
-    """Compares a function at one entry point with the plain one, call by call."""
+    """Compares a function at one entry point with the plain one, call by call; `module` is one whose state belongs to it."""
 
-    def __init__(self, function, way, *, backward=True):
+    def __init__(self, function, way, *, backward=True, module=None):
         self.function, self.backward = function, backward
+        self.state = [] if module is None else [*module.parameters(), *module.buffers()]
+        self.first_state = [each.detach().clone() for each in self.state]
         ours, self.others = WAYS[way]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -236,16 +238,24 @@ class Judge:
     def difference(self, arguments):
         """In what a call differs from eager's; what the capture does alone is no difference."""
         self.calls.append(arguments)
-        want = observed(self.function, arguments, self.backward)
-        have = observed(self.compiled, arguments, self.backward)
+        want = self.observed(self.function, arguments)
+        have = self.observed(self.compiled, arguments)
+        self.accepted = want.error is None
         text = difference(want, have, lambda: self.exact(arguments))
         if text is None or self.others is None:
             return text
         other = self.others(self.function)
         for each in self.calls[:-1]:
-            observed(other, each, self.backward)
-        told = difference(want, observed(other, arguments, self.backward))
+            self.observed(other, each)
+        told = difference(want, self.observed(other, arguments))
         return None if told and alike(told, text) else text
+
+    def observed(self, function, arguments):
+        """A call that finds the module as it was at first."""
+        with torch.no_grad():
+            for each, first in zip(self.state, self.first_state):
+                each.copy_(first)
+        return observed(function, arguments, self.backward, self.state)
 
     def exact(self, arguments):
         """What the plain function leaves in double precision."""
