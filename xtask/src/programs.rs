@@ -58,12 +58,12 @@ pub fn conformance_command(workspace: &Workspace, what: Conformance) -> Result<C
 /// Rewrites the expectations of the filetests.
 pub fn bless(workspace: &Workspace) -> Result<()> {
     let runner: &[&str] = if has_nextest(workspace) { &["nextest", "run"] } else { &["test"] };
-    process::run(workspace.cargo(runner).args(["-p", TESTING, "--test", "filetests"]).env("BLESS", "1"))
+    process::run(workspace.cargo(runner).args(["-p", TESTING, "--test", "all", "filetests::"]).env("BLESS", "1"))
 }
 
 /// Rewrites the pages that are made from tables.
 pub fn docs(workspace: &Workspace) -> Result<()> {
-    process::run(workspace.cargo(["test", "-p", "pyrite-cli", "--test", "reference"]).env("BLESS", "1"))?;
+    process::run(workspace.cargo(["test", "-p", "pyrite-cli", "--test", "all", "reference::"]).env("BLESS", "1"))?;
     if !runs("mdbook") {
         eprintln!("mdbook is not installed, so the book is not built: cargo install mdbook");
         return Ok(());

@@ -16,7 +16,7 @@ use crate::workspace::Workspace;
 use crate::{chromium, process, programs, tidy};
 
 /// How long the fuzz target runs in `test`.
-const FUZZ_SECONDS: u64 = 60;
+const FUZZ_SECONDS: u64 = 30;
 /// How long it runs in `nightly`.
 const NIGHTLY_FUZZ_SECONDS: u64 = 30 * 60;
 /// How many processes of Python share work at most: each holds torch, and what it tests may take all memory it gets.

@@ -32,7 +32,7 @@ fn a_signal_is_handed_on_to_who_handled_it_before() {
         unreachable!("a handler has ended the process");
     }
     let child = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "a_signal_is_handed_on_to_who_handled_it_before", "--nocapture"])
+        .args(["--exact", "signals::a_signal_is_handed_on_to_who_handled_it_before", "--nocapture"])
         .env(CHILD, "1")
         .output()
         .expect("this program runs");

@@ -223,7 +223,7 @@ fn a_segfault_leaves_its_repro_and_the_name_of_the_node() {
     }
     let place = tempfile::tempdir().expect("a folder");
     let child = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "a_segfault_leaves_its_repro_and_the_name_of_the_node", "--nocapture"])
+        .args(["--exact", "wrapper::a_segfault_leaves_its_repro_and_the_name_of_the_node", "--nocapture"])
         .env(PLACE, place.path())
         .output()
         .expect("this program runs");
@@ -245,7 +245,7 @@ fn a_process_that_is_heard_names_the_node_without_a_wrapper() {
         unreachable!("the backend has died");
     }
     let child = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "a_process_that_is_heard_names_the_node_without_a_wrapper", "--nocapture"])
+        .args(["--exact", "wrapper::a_process_that_is_heard_names_the_node_without_a_wrapper", "--nocapture"])
         .env(CHILD, "1")
         .output()
         .expect("this program runs");
