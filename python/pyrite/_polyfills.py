@@ -511,6 +511,13 @@ def decorated_by_itself(context, function):
     return update_wrapper(wrapper, function)
 
 
+# Whether autocast is on for devices other than the CPU and CUDA's: questions without arguments, as guards ask them.
+is_autocast_enabled_mps = functools.partial(torch.is_autocast_enabled, "mps")
+is_autocast_enabled_mtia = functools.partial(torch.is_autocast_enabled, "mtia")
+is_autocast_enabled_xla = functools.partial(torch.is_autocast_enabled, "xla")
+is_autocast_enabled_xpu = functools.partial(torch.is_autocast_enabled, "xpu")
+
+
 def call_with_arrays(function, *args, **kwargs):
     """A function of arrays, on tensors."""
     arrays = [arg.numpy() if isinstance(arg, torch.Tensor) else arg for arg in args]

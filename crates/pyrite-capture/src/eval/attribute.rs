@@ -140,10 +140,15 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// The tensor behind an array.
+    pub(super) fn tensor_of_array(&self, array: &InstanceValue) -> Run<Value> {
+        let held = array.attributes.borrow().get("tensor").cloned().flatten();
+        held.ok_or_else(|| self.stop("an array without its tensor"))
+    }
+
     /// `array.dtype`.
     fn array_type(&mut self, array: &Rc<InstanceValue>) -> Run<Value> {
-        let held = array.attributes.borrow().get("tensor").cloned().flatten();
-        let tensor = held.ok_or_else(|| self.stop("an array without its tensor"))?;
+        let tensor = self.tensor_of_array(array)?;
         let dtype = self.attribute(&tensor, &"dtype".into())?;
         let (Value::Known(dtype, _), Some(maker)) = (dtype, self.host.member("pyrite._arrays", "type_of")) else {
             return Err(self.stop("the attribute dtype of an array"));

@@ -245,18 +245,19 @@ impl Evaluator<'_, '_> {
             _ => None,
         };
         let enabled = name == "torch.is_autocast_enabled";
-        let question = match (device.as_deref(), enabled) {
+        let (module, question) = match (device.as_deref(), enabled) {
             (Some("cpu"), true) => return Ok(self.bool(self.state.autocast.is_some())),
             (Some("cpu"), false) if let Some(dtype) = self.state.autocast => {
                 let dtype = self.host.object_of(&pyrite_ir::Value::DType(dtype));
                 return dtype.map(|it| Value::Known(it, None)).ok_or_else(|| self.stop("a type without a name"));
             }
-            (Some("cpu"), false) if self.autocasts.is_empty() => "get_autocast_cpu_dtype",
-            (Some("cuda"), true) => "is_autocast_enabled",
-            (Some("cuda"), false) => "get_autocast_gpu_dtype",
+            (Some("cpu"), false) if self.autocasts.is_empty() => ("torch", "get_autocast_cpu_dtype".to_owned()),
+            (Some("cuda"), true) => ("torch", "is_autocast_enabled".to_owned()),
+            (Some("cuda"), false) => ("torch", "get_autocast_gpu_dtype".to_owned()),
+            (Some(device), true) => ("pyrite._polyfills", format!("is_autocast_enabled_{device}")),
             _ => return Err(self.stop("whether autocast is on, for a device that is not known")),
         };
-        let question = self.host.member("torch", question).ok_or_else(|| self.stop("a missing function"))?;
+        let question = self.host.member(module, &question).ok_or_else(|| self.stop("autocast of an unknown device"))?;
         self.ask_state(question)
     }
 

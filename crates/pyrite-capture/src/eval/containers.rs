@@ -1357,6 +1357,17 @@ impl Evaluator<'_, '_> {
                 }
                 Ok(self.text(&format!("{{{}}}", parts.join(", "))))
             }
+            Value::Set(set) if set.class.is_none() => {
+                let name = if set.frozen { "frozenset" } else { "set" };
+                let items = self.items_of(value)?;
+                if items.is_empty() {
+                    return Ok(self.text(&format!("{name}()")));
+                }
+                let Value::Known(text, _) = self.text_of(&Value::list(items), true)? else { return Err(self.stop("a text")) };
+                let text = self.host.as_str(text).unwrap_or_default();
+                let members = format!("{{{}}}", &text[1..text.len() - 1]);
+                Ok(self.text(&if set.frozen { format!("{name}({members})") } else { members }))
+            }
             Value::Instance(instance) if instance.exception && !representation => {
                 self.text_of_exception(value, &instance.clone())
             }

@@ -11,6 +11,9 @@ use super::{Evaluator, Run};
 use crate::host::Object;
 use crate::value::{ContextKind, ContextValue, Origin, Value};
 
+/// The class whose objects switch when they are made.
+const SET_GRAD_ENABLED: &str = "torch.autograd.grad_mode.set_grad_enabled";
+
 impl Evaluator<'_, '_> {
     /// A context manager of torch, made from its class; nothing when the class is none.
     pub(super) fn construct_context(&mut self, class: Object, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
@@ -18,7 +21,7 @@ impl Evaluator<'_, '_> {
         let kind = match &*name {
             "torch.autograd.grad_mode.no_grad" => ContextKind::Grad(false),
             "torch.autograd.grad_mode.enable_grad" => ContextKind::Grad(true),
-            "torch.autograd.grad_mode.set_grad_enabled" => {
+            SET_GRAD_ENABLED => {
                 let mode = args.first().or_else(|| kwargs.first().map(|(_, value)| value));
                 let mode = mode.cloned().ok_or_else(|| self.stop("set_grad_enabled without a mode"))?;
                 let before = self.grad;
@@ -32,7 +35,10 @@ impl Evaluator<'_, '_> {
                 return Ok(Some(context));
             }
             "torch.amp.autocast_mode.autocast" | "torch.cpu.amp.autocast_mode.autocast" => {
-                ContextKind::Autocast(self.autocast_type(&name, args, kwargs)?)
+                let kind = self.autocast_kind(&name, args, kwargs)?;
+                // Made again, it takes its arguments by position: device, type, enabled.
+                let made = self.autocast_arguments(&name, args, kwargs);
+                return Ok(Some(self.context(kind, class, &made, None)));
             }
             "torch.autograd.profiler.record_function" => ContextKind::Nothing,
             // What torch's own compiler is told by them is nothing to others.
@@ -63,12 +69,7 @@ impl Evaluator<'_, '_> {
             }
             _ => return Ok(None),
         };
-        let mut made: Vec<Value> = args.to_vec();
-        if let ContextKind::Autocast(_) = kind {
-            // Made again, it takes its arguments by position: device, type, enabled.
-            made = self.autocast_arguments(&name, args, kwargs);
-        }
-        Ok(Some(self.context(kind, class, &made, None)))
+        Ok(Some(self.context(kind, class, args, None)))
     }
 
     fn context(&self, kind: ContextKind, class: Object, args: &[Value], origin: Option<Origin>) -> Value {
@@ -87,7 +88,7 @@ impl Evaluator<'_, '_> {
         all.into_iter().map(|value| value.unwrap_or_else(|| self.none())).collect()
     }
 
-    fn autocast_type(&mut self, name: &str, args: &[Value], kwargs: &Keywords) -> Run<Option<DType>> {
+    fn autocast_kind(&mut self, name: &str, args: &[Value], kwargs: &Keywords) -> Run<ContextKind> {
         let option = |name: &str| kwargs.iter().find(|(key, _)| &**key == name).map(|(_, value)| value.clone());
         let of_cpu = name.starts_with("torch.cpu");
         let (device, dtype, enabled) = if of_cpu {
@@ -104,25 +105,50 @@ impl Evaluator<'_, '_> {
                 args.get(2).cloned().or_else(|| option("enabled")),
             )
         };
-        if let Some(Value::Known(device, _)) = &device
-            && self.host.as_str(*device).is_none_or(|device| &*device != "cpu")
-        {
-            return Err(self.stop("autocast for a device other than the CPU"));
-        }
+        let is_elsewhere = matches!(&device, Some(Value::Known(device, _)) if self.host.as_str(*device).is_none_or(|device| &*device != "cpu"));
         if let Some(enabled) = enabled
             && !self.is_true(&enabled)?
         {
-            return Ok(None);
+            // What is captured runs without the autocast of other devices.
+            return Ok(if is_elsewhere { ContextKind::Nothing } else { ContextKind::Autocast(None) });
+        }
+        if is_elsewhere {
+            return Err(self.stop("autocast for a device other than the CPU"));
         }
         let dtype = match dtype {
             Some(value) if !self.is_none(&value) => value,
             // One inside of another keeps the type.
-            _ => return Ok(Some(self.state.autocast.unwrap_or(DType::BF16))),
+            _ => return Ok(ContextKind::Autocast(Some(self.state.autocast.unwrap_or(DType::BF16)))),
         };
         match self.graph_value(&dtype)? {
-            GraphValue::DType(dtype) => Ok(Some(dtype)),
+            GraphValue::DType(dtype) => Ok(ContextKind::Autocast(Some(dtype))),
             _ => Err(self.stop("autocast with an argument that is not a dtype")),
         }
+    }
+
+    /// A context from outside, made once more to be entered here: what it notes when it is entered nobody else reads.
+    fn made_again(&mut self, context: &ContextValue, origin: &Origin) -> Run<Rc<ContextValue>> {
+        if self.entered.iter().any(|(object, entered)| *object == origin.object && !entered.before.borrow().is_empty()) {
+            return Err(self.stop("a context manager from outside, which is entered twice"));
+        }
+        let mut read = |name: &str| {
+            let seen = self.read_attribute(origin.object, &origin.source, name)?;
+            self.admit(&seen)
+        };
+        let (kind, args) = match context.kind {
+            ContextKind::Autocast(_) => {
+                let args = [read("device")?, read("fast_dtype")?, read("_enabled")?];
+                (self.autocast_kind("torch.amp.autocast_mode.autocast", &args, &Vec::new())?, args.to_vec())
+            }
+            ContextKind::Grad(mode) if self.host.class_name(context.class) == SET_GRAD_ENABLED => {
+                (context.kind, vec![self.bool(mode)])
+            }
+            kind => (kind, Vec::new()),
+        };
+        let made = ContextValue { kind, class: context.class, args, origin: None, before: RefCell::default() };
+        let made = Rc::new(made);
+        self.entered.push((origin.object, made.clone()));
+        Ok(made)
     }
 
     /// A context manager of torch that exists outside: one that was entered before the frame went on.
@@ -130,15 +156,12 @@ impl Evaluator<'_, '_> {
         let kind = match &*self.host.class_name(class) {
             "torch.autograd.grad_mode.no_grad" => ContextKind::Grad(false),
             "torch.autograd.grad_mode.enable_grad" => ContextKind::Grad(true),
-            "torch.autograd.grad_mode.set_grad_enabled" => {
+            SET_GRAD_ENABLED => {
                 let mode = self.read_attribute(origin.object, &origin.source, "mode")?;
                 let mode = self.admit(&mode)?;
                 ContextKind::Grad(self.is_true(&mode)?)
             }
-            // One that was entered: for others nothing was noted of what holds outside.
-            "torch.amp.autocast_mode.autocast"
-                if self.bodies.is_empty() && self.read_attribute(origin.object, &origin.source, "prev").is_ok() =>
-            {
+            "torch.amp.autocast_mode.autocast" if self.bodies.is_empty() => {
                 let context =
                     self.context(ContextKind::Autocast(self.state.autocast), class, &[], Some(origin.clone()));
                 return Ok(Some(context));
@@ -232,18 +255,24 @@ impl Evaluator<'_, '_> {
                 let exit = Value::Bound(Rc::new((manager.clone(), "__exit__".into())));
                 match context.kind {
                     ContextKind::Grad(grad) => {
-                        if context.origin.is_some() {
-                            return Err(self.stop("a context manager from outside, which notes what it is entered in"));
+                        if let Some(origin) = &context.origin {
+                            let made = self.made_again(context, origin)?;
+                            made.before.borrow_mut().push(self.grad);
+                            self.set_grad(grad)?;
+                            let exit = Value::Bound(Rc::new((Value::Context(made), "__exit__".into())));
+                            return Ok((exit, self.none()));
                         }
                         // `set_grad_enabled` has switched already.
-                        if self.host.class_name(context.class) != "torch.autograd.grad_mode.set_grad_enabled" {
+                        if self.host.class_name(context.class) != SET_GRAD_ENABLED {
                             context.before.borrow_mut().push(self.grad);
                             self.set_grad(grad)?;
                         }
                         Ok((exit, self.none()))
                     }
-                    ContextKind::Autocast(_) if context.origin.is_some() => {
-                        Err(self.stop("a context manager from outside, which notes what it is entered in"))
+                    ContextKind::Autocast(_) if let Some(origin) = &context.origin => {
+                        let made = self.made_again(context, origin)?;
+                        let (exit, _) = self.enter(&Value::Context(made))?;
+                        Ok((exit, manager.clone()))
                     }
                     ContextKind::Autocast(dtype) => {
                         context.before.borrow_mut().push(true);

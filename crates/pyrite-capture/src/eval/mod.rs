@@ -55,7 +55,7 @@ use crate::host::{GlobalState, Host, Object, World};
 use crate::opcode::{Op, Version};
 use crate::plan::{Break, Plan};
 use crate::source::Source;
-use crate::value::{Born, DictValue, Key, Origin, Value};
+use crate::value::{Born, ContextValue, DictValue, Key, Origin, Value};
 
 /// Why evaluation stops.
 pub(crate) enum Stop {
@@ -199,6 +199,8 @@ pub(crate) struct Evaluator<'a, 'c> {
     floats: Vec<usize>,
     /// Autocast's types outside of the contexts that were entered.
     autocasts: Vec<Option<pyrite_tensor::DType>>,
+    /// Context managers from outside that were entered, each with the one that was made in its place.
+    entered: Vec<(Object, Rc<ContextValue>)>,
     /// The instruction that the root is at: the step at which its span began, and its place.
     root: (usize, usize),
     /// Where generators, and views of the attributes of objects, were made: they cannot be created again.
@@ -394,6 +396,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             numbers: FxHashMap::default(),
             floats: Vec::new(),
             autocasts: Vec::new(),
+            entered: Vec::new(),
             root: (0, 0),
             made_at: FxHashMap::default(),
             made_classes: FxHashMap::default(),

@@ -83,6 +83,16 @@ impl Evaluator<'_, '_> {
                         let parts = [part("start")?, part("stop")?, part("step")?];
                         Ok(IndexPart::Value(GraphValue::Slice(Box::new(parts))))
                     }
+                    // One of rank zero is a number for torch.
+                    Value::Instance(array) if self.is_array(array.class) => {
+                        let held = self.tensor_of_array(array)?;
+                        match &held {
+                            Value::Tensor(tensor) if self.tensor_meta(tensor.node)?.rank() > 0 => {
+                                self.graph_value(&held).map(IndexPart::Value)
+                            }
+                            _ => Err(self.stop("an array of rank zero as an index")),
+                        }
+                    }
                     other => self.graph_value(other).map(IndexPart::Value),
                 }
             })
