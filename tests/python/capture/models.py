@@ -139,7 +139,7 @@ def check(name, compiler):
 
 
 def doubled(inputs):
-    return tuple(value.double() if value.is_floating_point() else value for value in inputs)
+    return tuple(value.detach().double().requires_grad_(value.requires_grad) if value.is_floating_point() else value for value in inputs)
 
 
 def parting(want, have, fp64, again=None):

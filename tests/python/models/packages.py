@@ -135,14 +135,19 @@ def check(make):
     said, differing, breaks = [], False, 0
     for mode in ("eval", "train"):
         module.train(mode == "train")
+        if module.training:
+            # Where nothing is to be learned there are gradients all the same.
+            given = {name: each.detach().clone().requires_grad_(each.is_floating_point()) for name, each in given.items()}
         try:
-            sweep.observed(copy.deepcopy(module), copy.deepcopy(module), given, 0)
+            model = copy.deepcopy(module)
+            sweep.observed(model, model, given, 0)
         except Exception as error:
             said.append(f"{mode}: eager raises {type(error).__name__}")
             continue
         try:
             differs, _ = sweep.compared(copy.deepcopy(module), given)
-            explained = pyrite.explain(copy.deepcopy(module))(**given)
+            with torch.set_grad_enabled(module.training):
+                explained = pyrite.explain(copy.deepcopy(module))(**given)
             graphs = f"{explained.graph_count} graphs"
             if explained.graph_break_count:
                 theirs = by_dynamo(module, given)
