@@ -1363,7 +1363,9 @@ impl Evaluator<'_, '_> {
                 if items.is_empty() {
                     return Ok(self.text(&format!("{name}()")));
                 }
-                let Value::Known(text, _) = self.text_of(&Value::list(items), true)? else { return Err(self.stop("a text")) };
+                let Value::Known(text, _) = self.text_of(&Value::list(items), true)? else {
+                    return Err(self.stop("a text"));
+                };
                 let text = self.host.as_str(text).unwrap_or_default();
                 let members = format!("{{{}}}", &text[1..text.len() - 1]);
                 Ok(self.text(&if set.frozen { format!("{name}({members})") } else { members }))

@@ -128,7 +128,8 @@ impl Evaluator<'_, '_> {
 
     /// A context from outside, made once more to be entered here: what it notes when it is entered nobody else reads.
     fn made_again(&mut self, context: &ContextValue, origin: &Origin) -> Run<Rc<ContextValue>> {
-        if self.entered.iter().any(|(object, entered)| *object == origin.object && !entered.before.borrow().is_empty()) {
+        if self.entered.iter().any(|(object, entered)| *object == origin.object && !entered.before.borrow().is_empty())
+        {
             return Err(self.stop("a context manager from outside, which is entered twice"));
         }
         let mut read = |name: &str| {
