@@ -326,12 +326,7 @@ fn reads(graph: &Graph, primals: usize) -> Vec<Read> {
 
 impl Emit for Tape<'_> {
     fn call(&mut self, op: &str, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
-        let operator = self
-            .tracer
-            .registry()
-            .get(op)
-            .ok_or_else(|| OpError::fault(format!("a rule calls {op}, which does not exist")))?;
-        let bound = operator.schema.bind_in_order(args).map_err(|e| OpError::fault(e.to_string()))?;
+        let (operator, bound) = self.tracer.registry().bound(op, args)?;
         self.call_op(operator, &bound)
     }
 

@@ -184,13 +184,9 @@ impl EagerEmitter<'_> {
 impl Emit for EagerEmitter<'_> {
     fn call(&mut self, op: &str, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
         let context = self.context;
-        let operator = context
-            .registry
-            .get(op)
-            .ok_or_else(|| OpError::fault(format!("a rule calls {op}, which does not exist")))?;
         let tensors: Vec<Value<Tensor>> =
             args.iter().map(|v| v.map(&mut |h| self.tensors[h.0 as usize].clone())).collect();
-        let bound = operator.schema.bind_in_order(&tensors).map_err(|e| OpError::fault(e.to_string()))?;
+        let (operator, bound) = context.registry.bound(op, &tensors)?;
         let result = call(context, operator, bound)?;
         Ok(result.map(&mut |t| self.keep(t.clone())))
     }

@@ -89,10 +89,8 @@ impl MetaEmitter<'_> {
 
 impl Emit for MetaEmitter<'_> {
     fn call(&mut self, op: &str, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
-        let operator =
-            self.registry.get(op).ok_or_else(|| OpError::fault(format!("a rule calls {op}, which does not exist")))?;
         let metas: Vec<Value<Meta>> = args.iter().map(|v| v.map(&mut |h| self.metas[h.0 as usize].clone())).collect();
-        let mut bound = operator.schema.bind_in_order(&metas).map_err(|e| OpError::fault(e.to_string()))?;
+        let (operator, mut bound) = self.registry.bound(op, &metas)?;
         tensors_from_numbers(&operator.schema, &mut bound);
         let result = infer(self.registry, operator, &bound)?;
         Ok(result.map(&mut |m| self.keep(m.clone())))

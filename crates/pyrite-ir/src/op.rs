@@ -484,6 +484,13 @@ impl Registry {
         self.by_name.get(name)
     }
 
+    /// The operator that a rule calls by its full name, and the rule's arguments, in the order of the schema, bound to it.
+    pub fn bound<T: Clone>(&self, name: &str, args: &[Value<T>]) -> Result<(&OpRef, Vec<Value<T>>), OpError> {
+        let op = self.get(name).ok_or_else(|| OpError::fault(format!("a rule calls {name}, which does not exist")))?;
+        let bound = op.schema.bind_in_order(args).map_err(|error| OpError::fault(error.to_string()))?;
+        Ok((op, bound))
+    }
+
     /// The overloads of a name such as `aten.add`, in the order of their definition.
     pub fn overloads(&self, packet: &str) -> &[OpRef] {
         self.packets.get(packet).map_or(&[], Vec::as_slice)

@@ -230,9 +230,7 @@ fn plain(value: &Value<Meta>) -> Value<Handle> {
 
 impl Emit for Tracer<'_> {
     fn call(&mut self, op: &str, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
-        let operator =
-            self.registry.get(op).ok_or_else(|| OpError::fault(format!("a rule calls {op}, which does not exist")))?;
-        let bound = operator.schema.bind_in_order(args).map_err(|e| OpError::fault(e.to_string()))?;
+        let (operator, bound) = self.registry.bound(op, args)?;
         self.call_op(operator, &bound)
     }
 

@@ -249,10 +249,8 @@ impl Casting<'_, '_> {
         if !eligible {
             return Ok(Value::Tensor(handle));
         }
-        let op = self.tracer.registry().get("aten._to_copy.default").cloned();
-        let op = op.ok_or_else(|| OpError::fault("autocast needs aten._to_copy"))?;
-        let bound = op.schema.bind_in_order(&[handle.into(), to.into()]).map_err(|e| OpError::fault(e.to_string()))?;
-        self.tracer.call_op(&op, &bound)
+        let (op, bound) = self.tracer.registry().bound("aten._to_copy.default", &[handle.into(), to.into()])?;
+        self.tracer.call_op(op, &bound)
     }
 
     /// The widest among the arguments' types; the lower precision where they all have it.
@@ -271,12 +269,7 @@ impl Casting<'_, '_> {
 
 impl Emit for Casting<'_, '_> {
     fn call(&mut self, op: &str, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
-        let operator = self
-            .tracer
-            .registry()
-            .get(op)
-            .ok_or_else(|| OpError::fault(format!("a rule calls {op}, which does not exist")))?;
-        let bound = operator.schema.bind_in_order(args).map_err(|e| OpError::fault(e.to_string()))?;
+        let (operator, bound) = self.tracer.registry().bound(op, args)?;
         self.call_op(operator, &bound)
     }
 

@@ -113,12 +113,7 @@ impl Decomposing<'_, '_> {
 
 impl Emit for Decomposing<'_, '_> {
     fn call(&mut self, op: &str, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
-        let operator = self
-            .tracer
-            .registry()
-            .get(op)
-            .ok_or_else(|| OpError::fault(format!("a rule calls {op}, which does not exist")))?;
-        let bound = operator.schema.bind_in_order(args).map_err(|e| OpError::fault(e.to_string()))?;
+        let (operator, bound) = self.tracer.registry().bound(op, args)?;
         self.call_op(operator, &bound)
     }
 
