@@ -106,7 +106,7 @@ fn timed(program: &dyn Executable, inputs: &[Value<Tensor>]) -> Result<(f64, pyr
     let mut outputs = Vec::new();
     for _ in 0..RUNS {
         let begun = Instant::now();
-        let ran = program.run(inputs.to_vec(), &mut |_, _| {}).map_err(|error| anyhow::anyhow!("{error}"))?;
+        let ran = program.run(inputs.to_vec(), None, &mut |_, _| {}).map_err(|error| anyhow::anyhow!("{error}"))?;
         best = best.min(begun.elapsed().as_secs_f64() * 1e3);
         outputs = vec![ran.outputs];
     }

@@ -369,16 +369,14 @@ struct AotExecutable {
 }
 
 impl Executable for AotExecutable {
-    fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
-        self.run_drawing(inputs, &mut TorchGenerator::new(self.seed), observe)
-    }
-
-    fn run_drawing(
+    fn run(
         &self,
         inputs: Vec<Value<Tensor>>,
-        random: &mut TorchGenerator,
+        random: Option<&mut TorchGenerator>,
         observe: &mut Observer<'_>,
     ) -> Result<Forward, NodeError> {
+        let own = &mut TorchGenerator::new(self.seed);
+        let random = random.unwrap_or(own);
         let count = inputs.len();
         let entered = self.functional.enter_owned(inputs, &self.constants)?;
         let keep = self.functional.keeps(&entered);

@@ -151,19 +151,15 @@ pub trait Prepared: Send {
 
 /// A graph that is ready to run.
 pub trait Executable: Send + Sync {
-    /// Runs it on inputs, one per placeholder. Inputs are dropped at their last use.
-    fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError>;
-
-    /// Runs it with random numbers from a generator instead of the options' seed. What runs in another process draws
-    /// from the generator there.
-    fn run_drawing(
+    /// Runs it on inputs, one per placeholder. Inputs are dropped at their last use. Random numbers come from the
+    /// generator, or where none is given from one with the options' seed; what runs in another process draws from the
+    /// generator there.
+    fn run(
         &self,
         inputs: Vec<Value<Tensor>>,
-        _random: &mut TorchGenerator,
+        random: Option<&mut TorchGenerator>,
         observe: &mut Observer<'_>,
-    ) -> Result<Forward, NodeError> {
-        self.run(inputs, observe)
-    }
+    ) -> Result<Forward, NodeError>;
 
     /// Itself with inputs for many runs; `None` where each run has to look at them.
     fn prepare(&self, _inputs: &[Value<Tensor>]) -> Option<Box<dyn Prepared>> {
@@ -293,7 +289,7 @@ mod tests {
         let program = (find("eager").unwrap().compile)(gelu_graph(), &Options::default()).unwrap();
         let mut seen = 0;
         let input = Tensor::from_slice(&[0.0f32, 1.0], &[2]);
-        let result = program.run(vec![input.into()], &mut |_, _| seen += 1).unwrap();
+        let result = program.run(vec![input.into()], None, &mut |_, _| seen += 1).unwrap();
         let Value::List(items) = result.outputs else { panic!("the graph returns a list") };
         let values = items[0].as_tensor().unwrap().to_f64s();
         assert_eq!((values[0], seen), (0.0, 3));

@@ -50,7 +50,7 @@ pub fn run_fwd_maybe_bwd(
 ) -> Result<Results, (Phase, NodeError)> {
     let kept = inputs.clone();
     began(Phase::Forward);
-    let forward = executable.run(inputs, observe).map_err(|error| (Phase::Forward, error))?;
+    let forward = executable.run(inputs, None, observe).map_err(|error| (Phase::Forward, error))?;
     let mut results = Results { outputs: vec![forward.outputs], ..Results::default() };
     if let (Some(backward), Direction::ForwardAndBackward) = (forward.backward, direction) {
         began(Phase::Backward);

@@ -12,6 +12,7 @@ use pyrite_ir::{Graph, NodeError, OpError, Value};
 use pyrite_oracle::{Class, Oracle, Signature, Verdict};
 use pyrite_reduce::Candidate;
 use pyrite_tensor::Tensor;
+use pyrite_tensor::random::TorchGenerator;
 
 use crate::Command;
 
@@ -44,7 +45,12 @@ struct Asked {
 }
 
 impl Executable for Asked {
-    fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
+    fn run(
+        &self,
+        inputs: Vec<Value<Tensor>>,
+        _: Option<&mut TorchGenerator>,
+        observe: &mut Observer<'_>,
+    ) -> Result<Forward, NodeError> {
         let unwritten = |error: crate::RepoError| outside(CANNOT_TELL, &format!("{WORKER_FAILED}{error}"));
         let command = Command::new(&self.line, crate::torch::limited(self.time)).map_err(unwritten)?;
         let command = match &self.supervisor {
@@ -55,7 +61,7 @@ impl Executable for Asked {
         match command.judge(&candidate) {
             Verdict::Pass | Verdict::Noise => {
                 let eager = find("eager").ok_or_else(|| OpError::fault("eager is missing"))?;
-                (eager.compile)(self.graph.clone(), &self.options)?.run(candidate.inputs, observe)
+                (eager.compile)(self.graph.clone(), &self.options)?.run(candidate.inputs, None, observe)
             }
             Verdict::Fail(signature) | Verdict::Flaky { signature, .. } => Err(ended(&signature).into()),
             Verdict::Invalid(why) => Err(outside(CANNOT_TELL, &why).into()),

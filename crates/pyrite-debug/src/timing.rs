@@ -41,7 +41,7 @@ pub fn time_calls(
         let inputs = inputs.clone();
         let before = watch_peak();
         let start = Instant::now();
-        let forward = executable.run(inputs, &mut |_, _| {})?;
+        let forward = executable.run(inputs, None, &mut |_, _| {})?;
         times.forward = times.forward.min(start.elapsed());
         let Some(backward) = forward.backward.filter(|_| options.direction == Direction::ForwardAndBackward) else {
             times.backward = Duration::ZERO;

@@ -186,7 +186,7 @@ impl Compiled for Half {
             graph: self.graph.clone(),
             _heard: self.heard.clone(),
         };
-        match debugged.compiled().run(inputs, observe)?.outputs {
+        match debugged.compiled().run(inputs, None, observe)?.outputs {
             Value::List(items) => Ok(items),
             other => Err(OpError::fault(format!("a half of a program returned {}", other.kind())).into()),
         }
@@ -402,21 +402,19 @@ impl Wrapped {
 }
 
 impl Executable for Wrapped {
-    fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
-        self.run_drawing(inputs, &mut TorchGenerator::new(self.debugged.options.seed), observe)
-    }
-
-    fn run_drawing(
+    fn run(
         &self,
         inputs: Vec<Value<Tensor>>,
-        random: &mut TorchGenerator,
+        random: Option<&mut TorchGenerator>,
         observe: &mut Observer<'_>,
     ) -> Result<Forward, NodeError> {
+        let own = &mut TorchGenerator::new(self.debugged.options.seed);
+        let random = random.unwrap_or(own);
         let debugged = &self.debugged;
         let inside = Inside::enter();
         if self.nested || inside.is_none() {
             return match self.executable() {
-                Ok(executable) => executable.run_drawing(inputs, random, observe),
+                Ok(executable) => executable.run(inputs, Some(random), observe),
                 Err(error) => Err(error.clone()),
             };
         }
@@ -452,7 +450,7 @@ impl Executable for Wrapped {
         }
         let running = RefCell::new(running);
         running.borrow().say();
-        let forward = executable.run_drawing(inputs, random, &mut |node, value| {
+        let forward = executable.run(inputs, Some(random), &mut |node, value| {
             running.borrow_mut().done(node);
             observe(node, value);
         });

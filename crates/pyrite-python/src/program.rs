@@ -223,7 +223,7 @@ impl Program {
         let threads = threads::allowed(py);
         let run = |random: &mut TorchGenerator| {
             let forward = py.detach(|| {
-                let act = || self.executable.run_drawing(inputs, random, &mut |_, _| {});
+                let act = || self.executable.run(inputs, Some(random), &mut |_, _| {});
                 pyrite_threads::limited(threads, || call.run(|| errors::guarded(act)))
             });
             forward.map_err(|error| self.failed(&error))
@@ -308,7 +308,7 @@ impl Program {
         }
         let mut run = |random: &mut TorchGenerator| match prepared {
             Some(prepared) => prepared.run(random, &mut |_, _| {}),
-            None => self.executable.run_drawing(remembered.inputs(), random, &mut |_, _| {}),
+            None => self.executable.run(remembered.inputs(), Some(random), &mut |_, _| {}),
         };
         let given = crash::Given::Remembered(remembered);
         let call = crash::Call::of(&self.source.0, &self.source.1.name, Stage::Forward, given);

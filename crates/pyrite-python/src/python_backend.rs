@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use pyrite_compiler::backend::{Backend, Backward, Direction, Executable, Forward, InputGradients, Observer, Options};
 use pyrite_ir::{Graph, NodeError, OpError, Value};
+use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{Layout, Tensor};
 
 use crate::bridge::{Inputs, to_torch};
@@ -54,7 +55,12 @@ struct Called {
 }
 
 impl Executable for Called {
-    fn run(&self, inputs: Vec<Value<Tensor>>, _: &mut Observer<'_>) -> Result<Forward, NodeError> {
+    fn run(
+        &self,
+        inputs: Vec<Value<Tensor>>,
+        _: Option<&mut TorchGenerator>,
+        _: &mut Observer<'_>,
+    ) -> Result<Forward, NodeError> {
         Python::attach(|py| {
             let given = self.arguments(py, &inputs).map_err(|error| outside(py, &error, "compile"))?;
             let program = self.compiled(py, &given).map_err(|error| outside(py, &error, "compile"))?;

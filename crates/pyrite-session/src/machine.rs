@@ -184,7 +184,7 @@ fn native() -> Check {
         let backend = find("native").ok_or("the backend is missing")?;
         let program = (backend.compile)(read.graph, &Options::default()).map_err(|error| error.to_string())?;
         let input = Tensor::from_slice(&[1.0f32, 2.0, 3.0], &[3]);
-        program.run(vec![input.into()], &mut |_, _| {}).map_err(|error| error.to_string())?;
+        program.run(vec![input.into()], None, &mut |_, _| {}).map_err(|error| error.to_string())?;
         Ok(())
     };
     let generator = pyrite_codegen::Generator::chosen();

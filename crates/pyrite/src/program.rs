@@ -147,7 +147,7 @@ impl Program {
     /// # Ok::<(), pyrite::Error>(())
     /// ```
     pub fn run(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
-        let forward = self.executable.run(values(inputs), &mut |_, _| {})?;
+        let forward = self.executable.run(values(inputs), None, &mut |_, _| {})?;
         Ok(tensors(&forward.outputs))
     }
 
@@ -167,7 +167,7 @@ impl Program {
     /// # Ok::<(), pyrite::Error>(())
     /// ```
     pub fn gradients(&self, inputs: &[Tensor], output_gradients: &[Tensor]) -> Result<Gradients, Error> {
-        let forward = self.executable.run(values(inputs), &mut |_, _| {})?;
+        let forward = self.executable.run(values(inputs), None, &mut |_, _| {})?;
         let outputs = tensors(&forward.outputs);
         let Some(backward) = forward.backward else {
             return Err(

@@ -67,16 +67,14 @@ struct Eager {
 }
 
 impl Executable for Eager {
-    fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
-        self.run_drawing(inputs, &mut TorchGenerator::new(self.seed), observe)
-    }
-
-    fn run_drawing(
+    fn run(
         &self,
         inputs: Vec<Value<Tensor>>,
-        random: &mut TorchGenerator,
+        random: Option<&mut TorchGenerator>,
         observe: &mut Observer<'_>,
     ) -> Result<Forward, NodeError> {
+        let own = &mut TorchGenerator::new(self.seed);
+        let random = random.unwrap_or(own);
         let context = Context::with_generator(registry(), random.clone());
         let interpreter = Interpreter { context: &context, mode: self.mode };
         let backward: Option<Box<dyn Backward>> = match &self.derivative {
@@ -193,17 +191,13 @@ struct NoExcept {
 }
 
 impl Executable for NoExcept {
-    fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
-        self.inner.run(inputs, observe).map_err(blamed)
-    }
-
-    fn run_drawing(
+    fn run(
         &self,
         inputs: Vec<Value<Tensor>>,
-        random: &mut TorchGenerator,
+        random: Option<&mut TorchGenerator>,
         observe: &mut Observer<'_>,
     ) -> Result<Forward, NodeError> {
-        self.inner.run_drawing(inputs, random, observe).map_err(blamed)
+        self.inner.run(inputs, random, observe).map_err(blamed)
     }
 
     fn contract(&self) -> Option<&Contract> {

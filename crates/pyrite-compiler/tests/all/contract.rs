@@ -42,7 +42,7 @@ fn compiled(graph: &Graph) -> Vec<(&'static str, Box<dyn Executable>)> {
 
 fn run(program: &dyn Executable, inputs: &[&Tensor]) -> Tensor {
     let inputs = inputs.iter().map(|tensor| Value::Tensor((*tensor).clone())).collect();
-    let outputs = program.run(inputs, &mut |_, _| {}).expect("it runs").outputs;
+    let outputs = program.run(inputs, None, &mut |_, _| {}).expect("it runs").outputs;
     let Value::List(outputs) = outputs else { panic!("no list") };
     outputs[0].as_tensor().expect("a tensor").clone()
 }
@@ -91,12 +91,12 @@ fn a_program_that_names_places_or_writes_refuses_inputs_that_lie_otherwise() {
     for name in ["aot_eager", "native"] {
         let backend = pyrite_compiler::find(name).expect("it is built in");
         let program = (backend.compile)(places.clone(), &Options::default()).expect("it compiles");
-        assert!(program.run(vec![given(&first)], &mut |_, _| {}).is_ok(), "{name}");
-        let moved = program.run(vec![given(&second)], &mut |_, _| {}).map(|_| ()).unwrap_err();
+        assert!(program.run(vec![given(&first)], None, &mut |_, _| {}).is_ok(), "{name}");
+        let moved = program.run(vec![given(&second)], None, &mut |_, _| {}).map(|_| ()).unwrap_err();
         assert!(moved.to_string().contains("begins at element 8"), "{name}: {moved}");
         let program = (backend.compile)(writes.clone(), &Options::default()).expect("it compiles");
         let apart = Tensor::from_slice(&[1f32; 8], &[8]);
-        let refused = program.run(vec![given(&first), given(&apart)], &mut |_, _| {}).map(|_| ()).unwrap_err();
+        let refused = program.run(vec![given(&first), given(&apart)], None, &mut |_, _| {}).map(|_| ()).unwrap_err();
         assert!(refused.to_string().contains("shares memory"), "{name}: {refused}");
     }
 }

@@ -31,6 +31,7 @@ use pyrite_compiler::backend::{
 };
 use pyrite_ir::{Graph, Kind, NodeError, OpError, Tag, Target, Value};
 use pyrite_reduce::Candidate;
+use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{Storage, Tensor};
 use serde_json::{Value as Json, json};
 
@@ -345,7 +346,12 @@ fn failed(kind: &str, place: Option<&str>, message: &str, stage: &str) -> NodeEr
 }
 
 impl Executable for Program {
-    fn run(&self, inputs: Vec<Value<Tensor>>, _: &mut Observer<'_>) -> Result<Forward, NodeError> {
+    fn run(
+        &self,
+        inputs: Vec<Value<Tensor>>,
+        _: Option<&mut TorchGenerator>,
+        _: &mut Observer<'_>,
+    ) -> Result<Forward, NodeError> {
         let place = tempfile::tempdir().map_err(|e| worker(format_args!("no temporary folder: {e}")))?;
         let folder = Folder::scratch(place.path()).map_err(worker)?;
         let candidate = Candidate { graph: self.graph.clone(), inputs: inputs.clone(), seed: self.options.seed };

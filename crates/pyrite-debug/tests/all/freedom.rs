@@ -22,9 +22,14 @@ struct Changed {
 }
 
 impl Executable for Changed {
-    fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
+    fn run(
+        &self,
+        inputs: Vec<Value<Tensor>>,
+        random: Option<&mut TorchGenerator>,
+        observe: &mut Observer<'_>,
+    ) -> Result<Forward, NodeError> {
         let inputs = inputs.iter().map(|value| value.map(&mut |tensor| (self.before)(tensor))).collect();
-        let outputs = self.inner.run(inputs, observe)?.outputs;
+        let outputs = self.inner.run(inputs, random, observe)?.outputs;
         Ok(Forward { outputs: outputs.map(&mut |tensor| (self.after)(tensor)), backward: None })
     }
 }

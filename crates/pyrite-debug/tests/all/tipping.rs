@@ -7,6 +7,7 @@ use pyrite_ir::{Graph, Meta, NodeError, Value};
 use pyrite_ops::registry;
 use pyrite_oracle::Verdict;
 use pyrite_reader::{ReadOptions, read_text};
+use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{DType, Tensor};
 
 /// `eager` with its outputs changed.
@@ -17,8 +18,13 @@ struct Changed {
 }
 
 impl Executable for Changed {
-    fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
-        let outputs = self.inner.run(inputs, observe)?.outputs.map(&mut |tensor| {
+    fn run(
+        &self,
+        inputs: Vec<Value<Tensor>>,
+        random: Option<&mut TorchGenerator>,
+        observe: &mut Observer<'_>,
+    ) -> Result<Forward, NodeError> {
+        let outputs = self.inner.run(inputs, random, observe)?.outputs.map(&mut |tensor| {
             if !(self.of)(tensor.dtype()) {
                 return tensor.clone();
             }
@@ -255,8 +261,13 @@ struct Shorter {
 }
 
 impl Executable for Shorter {
-    fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
-        let outputs = self.inner.run(inputs, observe)?.outputs.map(&mut |tensor| {
+    fn run(
+        &self,
+        inputs: Vec<Value<Tensor>>,
+        random: Option<&mut TorchGenerator>,
+        observe: &mut Observer<'_>,
+    ) -> Result<Forward, NodeError> {
+        let outputs = self.inner.run(inputs, random, observe)?.outputs.map(&mut |tensor| {
             let rows = (tensor.shape()[0] - self.less).max(0);
             Tensor::empty(&[rows, tensor.shape()[1]], tensor.dtype()).expect("a tensor")
         });

@@ -22,9 +22,14 @@ struct Wrapped {
 }
 
 impl Executable for Wrapped {
-    fn run(&self, inputs: Vec<Outputs>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
+    fn run(
+        &self,
+        inputs: Vec<Outputs>,
+        random: Option<&mut TorchGenerator>,
+        observe: &mut Observer<'_>,
+    ) -> Result<Forward, NodeError> {
         let inputs = inputs.iter().map(|value| value.map(&mut |tensor| (self.before)(tensor))).collect();
-        let forward = self.inner.run(inputs, observe)?;
+        let forward = self.inner.run(inputs, random, observe)?;
         Ok(Forward { outputs: (self.after)(forward.outputs)?, backward: None })
     }
 }
@@ -249,9 +254,14 @@ struct Reversed {
 }
 
 impl Executable for Reversed {
-    fn run(&self, mut inputs: Vec<Outputs>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
+    fn run(
+        &self,
+        mut inputs: Vec<Outputs>,
+        random: Option<&mut TorchGenerator>,
+        observe: &mut Observer<'_>,
+    ) -> Result<Forward, NodeError> {
         inputs.reverse();
-        let forward = self.inner.run(inputs, observe)?;
+        let forward = self.inner.run(inputs, random, observe)?;
         let scaled = forward.outputs.map(&mut |tensor| {
             let values: Vec<f64> = tensor.to_f64s().iter().map(|value| value * self.factor).collect();
             let result = Tensor::empty(tensor.shape(), tensor.dtype()).expect("a tensor");
@@ -312,7 +322,12 @@ fn another_order_of_summation_is_noise_though_eager_was_luckier() {
 struct Lenient;
 
 impl Executable for Lenient {
-    fn run(&self, inputs: Vec<Outputs>, _: &mut Observer<'_>) -> Result<Forward, NodeError> {
+    fn run(
+        &self,
+        inputs: Vec<Outputs>,
+        _: Option<&mut TorchGenerator>,
+        _: &mut Observer<'_>,
+    ) -> Result<Forward, NodeError> {
         Ok(Forward { outputs: Value::List(vec![inputs[0].clone()]), backward: None })
     }
 }
@@ -321,8 +336,13 @@ impl Executable for Lenient {
 struct AsTorch(Box<dyn Executable>);
 
 impl Executable for AsTorch {
-    fn run(&self, inputs: Vec<Outputs>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
-        self.0.run(inputs, observe).map_err(|error| {
+    fn run(
+        &self,
+        inputs: Vec<Outputs>,
+        random: Option<&mut TorchGenerator>,
+        observe: &mut Observer<'_>,
+    ) -> Result<Forward, NodeError> {
+        self.0.run(inputs, random, observe).map_err(|error| {
             let (kind, stage) = ("IndexError".to_owned(), "forward".to_owned());
             OpError::Outside { kind, place: None, message: error.error.to_string(), stage }.into()
         })

@@ -15,6 +15,7 @@ use pyrite_ops::registry;
 use pyrite_oracle::{Stage, Verdict};
 use pyrite_reader::{ReadOptions, read_text};
 use pyrite_tensor::Tensor;
+use pyrite_tensor::random::TorchGenerator;
 
 const PROGRAM: &str = "
 import torch
@@ -191,8 +192,13 @@ fn after_aot_each_half_is_a_program_of_its_own() {
 fn deadly() -> Backend {
     struct Deadly(Box<dyn Executable>);
     impl Executable for Deadly {
-        fn run(&self, inputs: Vec<Value<Tensor>>, observe: &mut Observer<'_>) -> Result<Forward, NodeError> {
-            self.0.run(inputs, &mut |node, value| {
+        fn run(
+            &self,
+            inputs: Vec<Value<Tensor>>,
+            random: Option<&mut TorchGenerator>,
+            observe: &mut Observer<'_>,
+        ) -> Result<Forward, NodeError> {
+            self.0.run(inputs, random, &mut |node, value| {
                 observe(node, value);
                 if node.name == "b" {
                     // SAFETY: none: the backend is to die by a fault of its own.

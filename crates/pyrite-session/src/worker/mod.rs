@@ -298,7 +298,7 @@ fn compiled(request: &Json, graph: &Graph, inputs: Vec<Value<Tensor>>) -> Result
         graph.set_meta(id, meta);
     }
     let executable = (native.compile)(graph, &options).map_err(|error| Refusal::at(&error))?;
-    let forward = executable.run(inputs, &mut |_, _| {}).map_err(|error| Refusal::at(&error))?;
+    let forward = executable.run(inputs, None, &mut |_, _| {}).map_err(|error| Refusal::at(&error))?;
     Ok(forward.outputs)
 }
 

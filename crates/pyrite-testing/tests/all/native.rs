@@ -181,7 +181,7 @@ fn outputs_may_be_views_of_what_has_a_size_that_depends_on_data() {
     let graph = builder.finish();
     for backend in backends() {
         let program = (pyrite_compiler::find(&backend).unwrap().compile)(graph.clone(), &Options::default()).unwrap();
-        let outputs = program.run(vec![x.clone().into()], &mut |_, _| {}).unwrap().outputs;
+        let outputs = program.run(vec![x.clone().into()], None, &mut |_, _| {}).unwrap().outputs;
         let mut found = Vec::new();
         outputs.each(&mut |tensor| found.push(tensor.to_i64s()));
         assert_eq!(found, [[0, 1, 1], [1, 0, 1]], "{backend}");

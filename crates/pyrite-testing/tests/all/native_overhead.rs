@@ -28,7 +28,7 @@ fn a_call_of_a_scalar_add_takes_microseconds() {
     for _ in 0..2000 {
         let inputs = inputs.clone();
         let start = Instant::now();
-        let forward = compiled.run(inputs, &mut |_, _| {}).unwrap();
+        let forward = compiled.run(inputs, None, &mut |_, _| {}).unwrap();
         fastest = fastest.min(start.elapsed());
         let Value::List(outputs) = forward.outputs else { panic!("a program returns a list") };
         assert_eq!(outputs[0].as_tensor().unwrap().to_f64s(), [3.0]);

@@ -39,7 +39,7 @@ fn run(graph: &Graph, inputs: &[Tensor], by: Option<Generator>, random: Random, 
     let pipeline = aot_autograd(compiler).decompositions(Table::Loops);
     let program = pipeline.compile(graph, &Options { random, seed, ..Options::default() }).unwrap();
     let inputs = inputs.iter().map(|tensor| Value::Tensor(tensor.clone())).collect();
-    let Value::List(outputs) = program.run(inputs, &mut |_, _| {}).unwrap().outputs else { panic!("a list") };
+    let Value::List(outputs) = program.run(inputs, None, &mut |_, _| {}).unwrap().outputs else { panic!("a list") };
     outputs[0].as_tensor().unwrap().clone()
 }
 
@@ -152,7 +152,7 @@ fn without_the_stream_an_eager_run_s_numbers_are_drawn() {
     let graph = graph_of("aten.randn.default", &[], &[sizes(&[100])]);
     let eager = pyrite_compiler::find("eager").unwrap();
     let program = (eager.compile)(graph.clone(), &Options { seed: 5, ..Options::default() }).unwrap();
-    let Value::List(outputs) = program.run(Vec::new(), &mut |_, _| {}).unwrap().outputs else { panic!("a list") };
+    let Value::List(outputs) = program.run(Vec::new(), None, &mut |_, _| {}).unwrap().outputs else { panic!("a list") };
     let expected = outputs[0].as_tensor().unwrap().to_f64s();
     assert_eq!(Options::default().random, Random::Eager);
     assert_eq!(run(&graph, &[], Some(Generator::chosen()), Random::Eager, 5).to_f64s(), expected);
@@ -164,7 +164,7 @@ fn what_has_no_stream_draws_as_an_eager_run_does() {
     let empty = graph_of("aten.randint.low", &[], &[3.into(), 3.into(), sizes(&[4])]);
     let pipeline = aot_autograd(native_by(Generator::chosen())).decompositions(Table::Loops);
     let options = Options { random: Random::Stream, ..Options::default() };
-    let refused = pipeline.compile(&empty, &options).and_then(|program| program.run(Vec::new(), &mut |_, _| {}));
+    let refused = pipeline.compile(&empty, &options).and_then(|program| program.run(Vec::new(), None, &mut |_, _| {}));
     assert!(refused.is_err(), "an empty range is refused as without the stream");
     let graph = graph_of("aten.randperm.default", &[], &[50.into()]);
     let by = Some(Generator::chosen());
@@ -194,7 +194,7 @@ fn dropout_is_fused_and_its_backward_half_draws_again_instead_of_keeping_the_mas
         let saved = backward.placeholders().map(|(_, node)| node.meta.as_ref().unwrap().as_tensor().unwrap().rank());
         assert_eq!(saved.collect::<Vec<_>>(), [0, 2], "the seed and the gradient come in");
         let mut calls = 0;
-        let forward = program.run(vec![x.clone().into()], &mut |_, _| calls += 1).unwrap();
+        let forward = program.run(vec![x.clone().into()], None, &mut |_, _| calls += 1).unwrap();
         let Value::List(outputs) = forward.outputs else { panic!("a list") };
         let out = outputs[0].as_tensor().unwrap().to_f64s();
         let kept = out.iter().filter(|value| **value != 0.0).count() as f64 / out.len() as f64;
