@@ -13,7 +13,8 @@
 //! - The handler calls nothing but functions that handlers may call, and reads nothing but atomics, the memory of its thread
 //!   and the former actions, which are written before it is set.
 //! - What takes memory or locks runs in a copy of the process, which is made without asking the C library, because its `fork`
-//!   takes the allocator's locks. The copy has [`COPY_SECONDS`], and its end is not the process's.
+//!   takes the allocator's locks. The copy has [`COPY_SECONDS`], and its end is not the process's. A lock that another thread
+//!   held when the copy was made is never released there, so one that does not come to its end in time is made once more.
 
 #![expect(unsafe_code, reason = "signal handlers are the C library's")]
 
@@ -23,7 +24,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// As much as is kept of what is running.
@@ -35,11 +36,16 @@ static LISTENERS: AtomicUsize = AtomicUsize::new(0);
 /// Those of them that hear of a [`Witness`] alone.
 static QUIET: AtomicUsize = AtomicUsize::new(0);
 static WITNESS: OnceLock<Witness> = OnceLock::new();
-/// Set when a witness has been asked: one crash is written down.
-static TOLD: AtomicBool = AtomicBool::new(false);
+/// The thread that asks a witness, [`NOBODY`], or [`DONE`] when one has been asked: one crash is written down.
+static TELLER: AtomicI32 = AtomicI32::new(NOBODY);
+const NOBODY: i32 = 0;
+const DONE: i32 = -1;
 
-/// How long a copy of a process that dies may take to write down what ran.
-const COPY_SECONDS: u32 = 20;
+/// How long a copy of a process that dies may take to write down what ran, try by try.
+const COPY_SECONDS: [u32; 3] = [3, 6, 20];
+/// What a thread that waits for it sleeps at a time, in nanoseconds, and how many times that is in a second.
+const PAUSE: libc::c_long = 10_000_000;
+const PAUSES: u32 = 100;
 
 /// What writes down what ran, and says where.
 pub type Leaving = Box<dyn FnOnce() -> Option<PathBuf> + Send>;
@@ -170,7 +176,7 @@ extern "C" fn last_words(signal: libc::c_int, told: *const libc::siginfo_t, cont
         say(b"\n");
     }
     if let Some(witness) = WITNESS.get()
-        && !TOLD.load(Ordering::Relaxed)
+        && claim()
     {
         let mut first = true;
         let runs = (witness.says)(&mut |text| {
@@ -180,12 +186,32 @@ extern "C" fn last_words(signal: libc::c_int, told: *const libc::siginfo_t, cont
             }
             say(text.as_bytes());
         });
-        if runs && !TOLD.swap(true, Ordering::Relaxed) {
+        if runs {
             say(b"\n");
             leave(*witness, signal);
         }
+        TELLER.store(if runs { DONE } else { NOBODY }, Ordering::Release);
     }
     hand_on(signal, place, told, context);
+}
+
+/// Lets this thread tell what runs, once for the process. Threads that fault beside it wait until it has told: whichever comes
+/// first to the former handler ends the process.
+fn claim() -> bool {
+    // SAFETY: both are system calls that handlers may make.
+    let (own, pause) = unsafe { (libc::gettid(), libc::timespec { tv_sec: 0, tv_nsec: PAUSE }) };
+    for _ in 0..(COPY_SECONDS.iter().sum::<u32>() + 5) * PAUSES {
+        match TELLER.compare_exchange(NOBODY, own, Ordering::Acquire, Ordering::Acquire) {
+            Ok(_) => return true,
+            // A fault while it is told ends it.
+            Err(teller) if teller == DONE || teller == own => return false,
+            // SAFETY: as above.
+            Err(_) => unsafe {
+                libc::nanosleep(&raw const pause, std::ptr::null_mut());
+            },
+        }
+    }
+    false
 }
 
 /// Gives a signal to whoever handled it before.
@@ -215,29 +241,37 @@ fn hand_on(signal: libc::c_int, place: Option<usize>, told: *const libc::siginfo
 
 /// Has a copy of this process write down what runs, and waits for it.
 fn leave(witness: Witness, signal: libc::c_int) {
+    let _ = COPY_SECONDS.iter().any(|seconds| leave_within(*seconds, witness, signal));
+}
+
+/// The same, within so many seconds; whether it came to an end.
+fn leave_within(seconds: u32, witness: Witness, signal: libc::c_int) -> bool {
     // SAFETY: the system call copies the process, as `fork` does; in the copy this thread alone goes on. Both sides go on
     // with functions that handlers may call, but for `leave_in_copy`, which does not come back.
     unsafe {
         let copy = libc::syscall(libc::SYS_clone, libc::c_long::from(libc::SIGCHLD), 0, 0, 0, 0);
         match libc::pid_t::try_from(copy) {
-            Ok(0) => leave_in_copy(witness, signal),
+            Ok(0) => leave_in_copy(seconds, witness, signal),
             Ok(copy) if copy > 0 => {
-                let pause = libc::timespec { tv_sec: 0, tv_nsec: 10_000_000 };
-                for _ in 0..COPY_SECONDS * 100 + 100 {
-                    if libc::waitpid(copy, std::ptr::null_mut(), libc::WNOHANG) != 0 {
-                        return;
+                let pause = libc::timespec { tv_sec: 0, tv_nsec: PAUSE };
+                for _ in 0..(seconds + 1) * PAUSES {
+                    let mut status = 0;
+                    if libc::waitpid(copy, &raw mut status, libc::WNOHANG) != 0 {
+                        return !libc::WIFSIGNALED(status) || libc::WTERMSIG(status) != libc::SIGALRM;
                     }
                     libc::nanosleep(&raw const pause, std::ptr::null_mut());
                 }
                 libc::kill(copy, libc::SIGKILL);
+                libc::waitpid(copy, std::ptr::null_mut(), 0);
+                false
             }
-            _ => {}
+            _ => true,
         }
     }
 }
 
 /// Writes down what runs, in a copy of the process, and ends it. A thread of its own has a whole stack.
-fn leave_in_copy(witness: Witness, signal: libc::c_int) -> ! {
+fn leave_in_copy(seconds: u32, witness: Witness, signal: libc::c_int) -> ! {
     // SAFETY: the copy has one thread, this one. Signals do what they do in a fresh process, so that it ends in time.
     unsafe {
         for number in SIGNALS.iter().map(|(number, _)| *number).chain([libc::SIGALRM]) {
@@ -246,7 +280,7 @@ fn leave_in_copy(witness: Witness, signal: libc::c_int) -> ! {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
-        libc::alarm(COPY_SECONDS);
+        libc::alarm(seconds);
     }
     if let Some(write) = (witness.leaves)(signal) {
         let thread = std::thread::Builder::new().stack_size(64 << 20).spawn(write);

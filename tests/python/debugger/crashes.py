@@ -12,6 +12,7 @@ import os
 import pathlib
 import signal
 import sys
+import threading
 
 import torch
 
@@ -87,6 +88,29 @@ def in_many_threads():
     compiled(x, y)
     forbid(x)
     compiled(x, y)
+
+
+@case
+def in_threads_of_the_user():
+    """Several threads fault at the same time; the first one's program is written down before any of them ends the process."""
+    inputs = [mapped(256, 256) for _ in range(4)]
+    y = torch.ones(256, 256)
+    compiled = pyrite.compile(program)
+    for x in inputs:
+        compiled(x, y)
+    together = threading.Barrier(len(inputs))
+    for x in inputs:
+        forbid(x)
+
+    def fault(x):
+        together.wait()
+        compiled(x, y)
+
+    threads = [threading.Thread(target=fault, args=(x,)) for x in inputs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 @case

@@ -28,6 +28,7 @@ TOLD = {
     "by_torch_compile": ["SIGSEGV in kernel `"],
     "backward": ["SIGSEGV in kernel `"],
     "in_many_threads": ["SIGSEGV in kernel `"],
+    "in_threads_of_the_user": ["SIGSEGV in kernel `"],
     "beside_faulthandler": ["SIGSEGV in kernel `", "Fatal Python error: Segmentation fault"],
     "before_faulthandler": ["Fatal Python error: Segmentation fault", "SIGSEGV in kernel `"],
 }
