@@ -236,6 +236,12 @@ def import_from(package, name):
     exec(f"from {package} import {name}", {})
 
 
+def enter_once(manager):
+    """Lets a context manager note what it notes when it is entered. Called for real, where the mode is as it was there."""
+    manager.__enter__()
+    manager.__exit__(None, None, None)
+
+
 def initialize_lazy(module, examples):
     """Gives a module the parameters that its first call would give it; whether it had none. Called for real."""
     if not module.has_uninitialized_params():
@@ -1221,6 +1227,7 @@ TABLE = {
     "sequence_iterator": sequence_iterator,
     "module_call": module_call,
     "import_from": import_from,
+    "enter_once": enter_once,
     "initialize_lazy": initialize_lazy,
     "heapq.heappush": heappush,
     "heapq.heappop": heappop,

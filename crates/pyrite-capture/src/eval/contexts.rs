@@ -126,7 +126,8 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    /// A context from outside, made once more to be entered here: what it notes when it is entered nobody else reads.
+    /// A context from outside, made once more to be entered here. What the one outside notes when it is entered is written to
+    /// it when the frame ends.
     fn made_again(&mut self, context: &ContextValue, origin: &Origin) -> Run<Rc<ContextValue>> {
         if self.entered.iter().any(|(object, entered)| *object == origin.object && !entered.before.borrow().is_empty())
         {
@@ -150,6 +151,19 @@ impl Evaluator<'_, '_> {
         let made = Rc::new(made);
         self.entered.push((origin.object, made.clone()));
         Ok(made)
+    }
+
+    /// What holds again once a context from outside, which is entered here, is left. `set_grad_enabled` noted that when it was
+    /// made; the others note it now, where everybody can read it.
+    fn note_grad_mode(&mut self, manager: &Value, context: &ContextValue) -> Run<bool> {
+        if self.host.class_name(context.class) == SET_GRAD_ENABLED {
+            let noted = context.before.borrow().last().copied();
+            return noted.ok_or_else(|| self.stop("set_grad_enabled without the mode before it"));
+        }
+        let setattr = self.host.member("builtins", "setattr").ok_or_else(|| self.stop("a missing function"))?;
+        let (name, mode) = (self.text("prev"), self.bool(self.grad));
+        self.setters_called.push((setattr, vec![manager.clone(), name, mode], Vec::new()));
+        Ok(self.grad)
     }
 
     /// A context manager of torch that exists outside: one that was entered before the frame went on.
@@ -258,7 +272,8 @@ impl Evaluator<'_, '_> {
                     ContextKind::Grad(grad) => {
                         if let Some(origin) = &context.origin {
                             let made = self.made_again(context, origin)?;
-                            made.before.borrow_mut().push(self.grad);
+                            let before = self.note_grad_mode(manager, context)?;
+                            made.before.borrow_mut().push(before);
                             self.set_grad(grad)?;
                             let exit = Value::Bound(Rc::new((Value::Context(made), "__exit__".into())));
                             return Ok((exit, self.none()));
@@ -272,6 +287,9 @@ impl Evaluator<'_, '_> {
                     }
                     ContextKind::Autocast(_) if let Some(origin) = &context.origin => {
                         let made = self.made_again(context, origin)?;
+                        let enter_once = self.host.polyfill("enter_once");
+                        let enter_once = enter_once.ok_or_else(|| self.stop("a missing function"))?;
+                        self.setters_called.push((enter_once, vec![manager.clone()], Vec::new()));
                         let (exit, _) = self.enter(&Value::Context(made))?;
                         Ok((exit, manager.clone()))
                     }
