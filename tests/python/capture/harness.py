@@ -45,11 +45,15 @@ def session(case):
 
 
 class Globals:
-    """The watched globals of a case, and what they were at import."""
+    """The watched globals of a case, and what they were at import. Caches of functions are emptied once for a session."""
 
     def __init__(self, case):
         self.module = sys.modules[case.function.__module__]
-        self.initial = {name: copy.deepcopy(getattr(self.module, name)) for name in case.watch}
+        watched = {name: getattr(self.module, name) for name in case.watch}
+        for value in watched.values():
+            if hasattr(value, "cache_clear"):
+                value.cache_clear()
+        self.initial = {name: copy.deepcopy(value) for name, value in watched.items() if not hasattr(value, "cache_clear")}
 
     def restore(self):
         for name, value in self.initial.items():

@@ -1,7 +1,8 @@
 //! Imports inside of functions.
 //!
 //! A module that is loaded is an item of `sys.modules`. One that is not is imported for real while the frame is evaluated, and
-//! the frame is then evaluated anew: the code of a module runs once and for good, as in plain Python.
+//! the frame is then evaluated anew: the code of a module runs once and for good, as in plain Python. The exception is a module
+//! whose own code raises: Python forgets it, so the frame's first call, which is left to plain Python, runs that code again.
 
 use std::rc::Rc;
 

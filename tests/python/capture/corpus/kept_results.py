@@ -57,12 +57,12 @@ def kept_by_what_was_kept(x):
     return x.reshape(count) * factor, recipe is recipe_for("a b -> (a b)", ("a", "b"))
 
 
-@case(lambda: (t(4),), lambda: (t(6),), lambda: (t(4),), watch=("CALLS",))
+@case(lambda: (t(4),), lambda: (t(6),), lambda: (t(4),), watch=("CALLS", "noted"))
 def kept_with_an_effect(x):
     return x * noted(x.shape[0])
 
 
-@case(lambda: (t(4),), lambda: (t(6),), lambda: (t(9),), lambda: (t(9),))
+@case(lambda: (t(4),), lambda: (t(6),), lambda: (t(9),), lambda: (t(9),), watch=("registry_for",))
 def kept_and_written(x):
     registry = registry_for(x.shape[0])
     registry["seen"] += 1
