@@ -52,8 +52,8 @@ pub enum Recipe {
     Exception(Object, Vec<RecipeId>),
     /// A call of a function on objects that exist by then; has no effect beyond its result.
     Call(Object, Vec<RecipeId>, Vec<(Rc<str>, RecipeId)>),
-    /// `iter(list)`, advanced.
-    ListIterator(RecipeId, usize),
+    /// `iter(list)`; [`Effect::SetPlace`] advances it.
+    ListIterator(RecipeId),
     /// `iter(container)`, advanced.
     Advanced(RecipeId, usize),
     /// A context manager that is entered when it is made: the bound `__exit__` of what this call returns.
@@ -120,6 +120,8 @@ pub enum Effect {
     SetContextVariable(Object, RecipeId),
     /// Advances an iterator by so many items.
     Advance(RecipeId, usize),
+    /// Puts an iterator over a list behind so many items.
+    SetPlace(RecipeId, usize),
     /// Records gradients from here on, or stops to.
     SetGrad(bool),
     /// Calls a function that sets what torch does later: which algorithms it uses, a hook.

@@ -3,6 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use rustc_hash::FxHashSet;
+
 use super::call::Keywords;
 use super::{Evaluator, Frame, Run, Stop};
 use crate::host::{Descriptor, Kind, Object};
@@ -345,9 +347,13 @@ impl Evaluator<'_, '_> {
         if handled.identity() == exception.identity() {
             return Ok(());
         }
-        // A chain that led back to the exception is cut there.
+        // A chain that led back to the exception is cut there. One that leads back to itself was made by hand.
         let mut link = handled.clone();
+        let mut seen = FxHashSet::default();
         while let Value::Instance(held) = &link.clone() {
+            if !seen.insert(link.identity()) {
+                break;
+            }
             let next = held.attributes.borrow().get(&context).cloned().flatten();
             let Some(next) = next else { break };
             if next.identity().is_some() && next.identity() == exception.identity() {

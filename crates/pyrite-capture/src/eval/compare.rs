@@ -150,8 +150,34 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// Whether numbers that change are one object; nothing for other values. Python has one object for each small whole number,
+    /// of others it depends on where they come from.
+    fn is_same_number(&mut self, left: &Value, right: &Value) -> Run<Option<bool>> {
+        let changes = |value: &Value| matches!(value, Value::Symbol(_) | Value::Number(_));
+        let is_number = |value: &Value| match value {
+            Value::Known(object, _) => matches!(self.host.kind(*object), Kind::Int | Kind::Plain),
+            other => changes(other),
+        };
+        if !(changes(left) || changes(right)) || !(is_number(left) && is_number(right)) {
+            return Ok(None);
+        }
+        if !self.equal(left, right)? {
+            return Ok(Some(false));
+        }
+        let left = self.with_known_sizes(left)?;
+        let right = self.with_known_sizes(right)?;
+        let small = |value: &Value| match value {
+            Value::Known(object, _) => self.host.as_int(*object).is_some_and(|number| (-5..=256).contains(&number)),
+            _ => false,
+        };
+        if small(&left) && small(&right) { Ok(Some(true)) } else { Err(self.stop("the identity of numbers")) }
+    }
+
     /// `left is right`.
     pub(super) fn is_same(&mut self, left: &Value, right: &Value) -> Run<bool> {
+        if let Some(same) = self.is_same_number(left, right)? {
+            return Ok(same);
+        }
         if let (Value::Known(a, _), Value::Known(b, _)) = (left, right) {
             self.rely_on_identity(left, right);
             return Ok(a == b);
@@ -229,8 +255,10 @@ impl Evaluator<'_, '_> {
         // Plain values that differ are no one object; None and its like are guarded by identity anyway.
         let plain = |object: Object| matches!(self.host.kind(object), Kind::Int | Kind::Plain | Kind::FrozenSet);
         let differ = a != b && (told(*a) || plain(*a)) && (told(*b) || plain(*b)) && {
-            let equal = self.host.operator("eq", &[*a, *b]).ok();
-            equal.is_some_and(|equal| equal == self.host.bool(false))
+            let eq = |a: Object, b: Object| self.host.operator("eq", &[a, b]).ok();
+            let no = Some(self.host.bool(false));
+            // Two NaNs may be one object though they are not equal.
+            eq(*a, *b) == no && !(eq(*a, *a) == no && eq(*b, *b) == no)
                 || self.host.class_of(*a) != self.host.class_of(*b)
         };
         if differ {
@@ -253,6 +281,10 @@ impl Evaluator<'_, '_> {
 
     /// `left < right` and the like, by the name that Python's `operator` module gives it.
     pub(super) fn compare(&mut self, name: &str, left: &Value, right: &Value) -> Run<Value> {
+        self.nested(|this| this.compare_values(name, left, right))
+    }
+
+    fn compare_values(&mut self, name: &str, left: &Value, right: &Value) -> Run<Value> {
         if let Some(result) = self.operator_overridden(name, left, Some(right))? {
             return Ok(result);
         }
@@ -352,6 +384,10 @@ impl Evaluator<'_, '_> {
 
     /// `left == right`, as a bool.
     pub(super) fn equal(&mut self, left: &Value, right: &Value) -> Run<bool> {
+        self.nested(|this| this.equal_values(left, right))
+    }
+
+    fn equal_values(&mut self, left: &Value, right: &Value) -> Run<bool> {
         let (left, right) = (self.force(left)?, self.force(right)?);
         if matches!(
             (&left, &right),
@@ -475,30 +511,25 @@ impl Evaluator<'_, '_> {
                 let (a, b) = (pairs(self, &a)?, pairs(self, &b)?);
                 self.equal(&a, &b)
             }
-            (Value::Instance(_), _) => {
-                if let Some(result) = self.reflected(&left, &right, "__eq__", "__eq__")? {
-                    return self.is_true(&result);
+            (Value::Instance(_), _) | (_, Value::Instance(_)) => {
+                match self.reflected(&left, &right, "__eq__", "__eq__")? {
+                    Some(result) => self.is_true(&result),
+                    None => self.is_same(&left, &right),
                 }
-                Ok(false)
             }
-            (_, Value::Instance(_)) => match self.reflected(&left, &right, "__eq__", "__eq__")? {
-                Some(result) => self.is_true(&result),
-                None => Ok(false),
-            },
             (Value::Known(a, _), Value::Known(b, _)) => {
-                if a == b {
-                    return Ok(true);
-                }
                 // Methods of one object are equal, though each look at them makes another.
                 if self.host.kind(*a) == Kind::Builtin && self.host.kind(*b) == Kind::Builtin {
+                    self.rely_on_receiver(&left);
+                    self.rely_on_receiver(&right);
                     let same = self.host.operator("eq", &[*a, *b]).map_err(|r| self.raised(r))?;
                     return Ok(same == self.host.bool(true));
                 }
                 let opaque = |o: Object| matches!(self.host.kind(o), Kind::Opaque | Kind::Generator);
-                if opaque(*a) || opaque(*b) {
+                if a != b && (opaque(*a) || opaque(*b)) {
                     return Err(self.stop("a comparison of objects that are not understood"));
                 }
-                Ok(false)
+                Ok(a == b)
             }
             (
                 Value::Function(_) | Value::Method(_) | Value::Bound(_),

@@ -569,10 +569,10 @@ impl Evaluator<'_, '_> {
         let start = start.map_or(if step > 0 { low } else { high }, clamp);
         let stop = stop.map_or(if step > 0 { high } else { low }, clamp);
         let mut places = Vec::new();
-        let mut place = start;
-        while (step > 0 && place < stop) || (step < 0 && place > stop) {
+        let mut next = Some(start);
+        while let Some(place) = next.filter(|place| if step > 0 { *place < stop } else { *place > stop }) {
             places.push(place as usize);
-            place += step;
+            next = place.checked_add(step);
         }
         Ok(Some(places))
     }
@@ -1239,7 +1239,16 @@ impl Evaluator<'_, '_> {
         {
             return Ok(true);
         }
-        self.equal(left, right)
+        let equal = self.equal(left, right)?;
+        // NaN equals nothing, and is found by what it is.
+        match (left, right) {
+            (Value::Known(a, _), Value::Known(b, _))
+                if !equal && self.host.kind(*a) == Kind::Plain && self.host.kind(*b) == Kind::Plain =>
+            {
+                self.is_same(left, right)
+            }
+            _ => Ok(equal),
+        }
     }
 
     /// The texts of an f-string, put together.
@@ -1290,6 +1299,10 @@ impl Evaluator<'_, '_> {
 
     /// `str(value)` or `repr(value)`.
     pub(super) fn text_of(&mut self, value: &Value, representation: bool) -> Run<Value> {
+        self.nested(|this| this.text_inside(value, representation))
+    }
+
+    fn text_inside(&mut self, value: &Value, representation: bool) -> Run<Value> {
         for name in if representation { &["__repr__"][..] } else { &["__str__", "__repr__"] } {
             if let Some(method) = self.overridden(value, name)? {
                 return self.call(&method, Vec::new(), Vec::new());

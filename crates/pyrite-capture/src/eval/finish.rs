@@ -4,14 +4,18 @@ use std::rc::Rc;
 
 use pyrite_ir::{Kind as NodeKind, NodeId, Switch, Tag, Target, Value as GraphValue};
 use pyrite_sym::Rel;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::wrap::origin_of;
 use super::{Evaluator, Frame};
 use crate::host::Object;
 use crate::liveness::live_slots;
 use crate::plan::{Break, Draw, Effect, End, Plan, Recipe, RecipeId, Resume};
+use crate::source::{Check, Source};
 use crate::value::{Iterate, Origin, Value};
+
+/// An object that is changed is compared with this many others at each call; where there are more, it is guarded to be itself.
+const MAX_APART: usize = 32;
 
 /// Recipes under construction.
 #[derive(Default)]
@@ -21,6 +25,8 @@ pub(super) struct Kitchen {
     pub(super) outputs: Vec<GraphValue<NodeId>>,
     /// What completes objects that refer to themselves.
     pub(super) completions: Vec<Effect>,
+    /// Where iterators over lists stand. They are put there when the lists have their items.
+    pub(super) places: Vec<Effect>,
     pub(super) depth: usize,
 }
 
@@ -158,8 +164,47 @@ impl Evaluator<'_, '_> {
         })
     }
 
+    /// Relies on it that what was changed is nothing else that was looked at by another path, where it was seen unchanged.
+    fn guard_changed_apart(&self) {
+        let mut changed: Vec<&Origin> = self.changed.iter().filter_map(origin_of).collect();
+        // What an object keeps in a dictionary of its own is read from the object.
+        for origin in changed.clone() {
+            if let Source::InstanceItem(keeper, _) | Source::Attribute(keeper, _) = &*origin.source {
+                changed.extend(self.known.values().filter_map(origin_of).filter(|known| known.source == *keeper));
+            }
+        }
+        let classes: FxHashSet<Object> = changed.iter().map(|origin| self.host.class_of(origin.object)).collect();
+        let mut alike: FxHashMap<Object, Vec<&Origin>> = FxHashMap::default();
+        for known in self.known.values() {
+            if let Some(origin) = origin_of(known)
+                && let class = self.host.class_of(origin.object)
+                && classes.contains(&class)
+            {
+                alike.entry(class).or_default().push(origin);
+            }
+        }
+        for origins in alike.values_mut() {
+            origins.sort_by_cached_key(|origin| origin.source.to_string());
+        }
+        for origin in changed {
+            let others = &alike.get(&self.host.class_of(origin.object)).map(Vec::as_slice).unwrap_or_default();
+            // So many cost less as the objects that they are.
+            if others.len() > MAX_APART {
+                self.guard(&origin.source, Check::Is(origin.object));
+                continue;
+            }
+            for other in others.iter().filter(|other| other.object != origin.object) {
+                match (&*origin.source, &*other.source) {
+                    (Source::Fixed(_), _) => self.guard(&other.source, Check::Differs(origin.source.clone())),
+                    _ => self.guard(&origin.source, Check::Differs(other.source.clone())),
+                }
+            }
+        }
+    }
+
     /// What is done to objects, in order, and how many of that change what exists outside.
     fn effects(&mut self, kitchen: &mut Kitchen) -> Cooked<(Vec<Effect>, usize)> {
+        self.guard_changed_apart();
         let mut effects = Vec::new();
         for value in std::mem::take(&mut self.changed) {
             let Some(origin) = origin_of(&value) else { continue };
@@ -231,10 +276,12 @@ impl Evaluator<'_, '_> {
             }
         }
         for (globals, name, value) in std::mem::take(&mut self.globals) {
-            effects.push(match value {
-                Some(value) => Effect::SetGlobal(globals, name, self.recipe(kitchen, &value)?),
-                None => Effect::DeleteGlobal(globals, name),
-            });
+            match value {
+                Some(value) => effects.push(Effect::SetGlobal(globals, name, self.recipe(kitchen, &value)?)),
+                // One that came into being here, and is gone again, nobody has seen.
+                None if self.read_global(globals, &name).is_none() => {}
+                None => effects.push(Effect::DeleteGlobal(globals, name)),
+            }
         }
         for (variable, value) in std::mem::take(&mut self.context_variables) {
             // One that was set back is as it was.
@@ -261,6 +308,7 @@ impl Evaluator<'_, '_> {
         let mut all = std::mem::take(&mut kitchen.completions);
         let changes = effects.len();
         all.extend(effects);
+        all.append(&mut kitchen.places);
         Ok((all, changes))
     }
 

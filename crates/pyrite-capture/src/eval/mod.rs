@@ -161,6 +161,8 @@ const MAX_RUNS: usize = 6;
 const MAX_PREPARED: usize = 1000;
 /// Calls are followed this deep.
 const MAX_DEPTH: usize = 120;
+/// Containers are compared and printed this deep: beyond, they may hold themselves, and Python says what that means.
+const MAX_NESTING: usize = 100;
 
 #[expect(clippy::struct_excessive_bools, reason = "independent facts of a frame that is evaluated")]
 pub(crate) struct Evaluator<'a, 'c> {
@@ -303,6 +305,8 @@ pub(crate) struct Evaluator<'a, 'c> {
     picks_views: bool,
     /// Whether something was done that lets the frame be evaluated anew.
     again: bool,
+    /// How many containers around a value are being compared or printed.
+    nesting: usize,
 }
 
 /// Which warnings are shown.
@@ -436,6 +440,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             copy_in_the_way: std::cell::Cell::new(false),
             picks_views: false,
             again: false,
+            nesting: 0,
             levels: FxHashSet::default(),
             grad_modes: vec![(NodeId(0), grad)],
             overrides: overrides::Overrides::default(),
@@ -555,6 +560,17 @@ impl<'a, 'c> Evaluator<'a, 'c> {
     /// The step at which the span of an instruction of the root began.
     fn call_span(&self, op: Op) -> usize {
         if matches!(op, Op::Call) { self.span } else { self.root_steps - 1 }
+    }
+
+    /// Looks at a value that may hold others, which are looked at by the same function.
+    pub(crate) fn nested<T>(&mut self, look: impl FnOnce(&mut Self) -> Run<T>) -> Run<T> {
+        if self.nesting >= MAX_NESTING {
+            return Err(self.stop("values are nested too deeply to be followed"));
+        }
+        self.nesting += 1;
+        let found = look(self);
+        self.nesting -= 1;
+        found
     }
 
     /// Runs a frame that was called until it returns or yields.

@@ -443,7 +443,11 @@ impl Evaluator<'_, '_> {
             self.end_before(Rc::as_ptr(iterator).addr());
         }
         let recipe = self.iterator_recipe(kitchen, iterator)?;
-        Ok(kitchen.add(recipe))
+        let made = kitchen.add(recipe);
+        if let Iterate::List(_, place @ 1..) = &*iterator.state.borrow() {
+            kitchen.places.push(Effect::SetPlace(made, *place));
+        }
+        Ok(made)
     }
 
     /// A number that only a call knows, by what it was computed from.
@@ -726,9 +730,9 @@ impl Evaluator<'_, '_> {
     fn iterator_recipe(&mut self, kitchen: &mut Kitchen, iterator: &IteratorValue) -> Cooked<Recipe> {
         let state = iterator.state.borrow();
         Ok(match &*state {
-            Iterate::List(list, place) => {
+            Iterate::List(list, _) => {
                 let list = Value::List(list.clone());
-                Recipe::ListIterator(self.recipe(kitchen, &list)?, *place)
+                Recipe::ListIterator(self.recipe(kitchen, &list)?)
             }
             Iterate::Watched(watched) if watched.place <= watched.items.len() => {
                 // It goes on to watch its container, which therefore has to be as it was.
@@ -737,7 +741,12 @@ impl Evaluator<'_, '_> {
                     Value::View(view) => is_changed(&view.dict),
                     other => is_changed(other),
                 };
-                if changed || watched.is_stale() || self.count(container).ok() != Some(items.len()) {
+                let is_filled_late = origin_of(container).is_none() && is_filled_after(container);
+                if changed
+                    || is_filled_late
+                    || watched.is_stale()
+                    || self.count(container).ok() != Some(items.len())
+                {
                     self.end_before(std::ptr::from_ref(iterator).addr());
                     return Err("an iterator over what has changed since is alive".to_owned());
                 }
@@ -747,7 +756,7 @@ impl Evaluator<'_, '_> {
                 let rest = items.get(*place..).unwrap_or_default().to_vec();
                 let rest = self.recipes_of(kitchen, &rest)?;
                 let list = kitchen.add(Recipe::List(rest));
-                Recipe::ListIterator(list, 0)
+                Recipe::ListIterator(list)
             }
             Iterate::Enumerate(inner, count) => {
                 let inner = self.recipe(kitchen, inner)?;
@@ -782,6 +791,17 @@ fn is_hashed_late(key: &Value) -> bool {
     match key {
         Value::Instance(instance) => instance.origin.is_none(),
         Value::Tuple(tuple) => tuple.origin.is_none() && tuple.items.iter().any(is_hashed_late),
+        _ => false,
+    }
+}
+
+/// Whether a container is made empty and filled when all others are made.
+fn is_filled_after(value: &Value) -> bool {
+    match value {
+        Value::View(view) => is_filled_after(&view.dict),
+        Value::Dict(dict) => dict.class.is_some(),
+        Value::Set(set) => set.class.is_some(),
+        Value::Deque(_) => true,
         _ => false,
     }
 }

@@ -58,13 +58,15 @@ impl Evaluator<'_, '_> {
             _ => {}
         }
         if let Some(known) = self.known.get(&object).cloned() {
-            if let Some(first) = origin_of(&known)
-                && first.source != *source
-            {
+            let first = match &known {
+                Value::Known(_, first) => first.clone(),
+                other => origin_of(other).map(|origin| origin.source.clone()),
+            };
+            if let Some(first) = first.filter(|first| first != source) {
                 if matches!(**source, Source::Fixed(_)) {
-                    self.guard(&first.source.clone(), Check::Is(object));
+                    self.guard(&first, Check::Is(object));
                 }
-                self.guard(source, Check::Same(first.source.clone()));
+                self.guard(source, Check::Same(first));
             }
             return Ok(known);
         }

@@ -378,13 +378,7 @@ fn make<'py>(
             py.import("builtins")?.getattr("next")?.call1((&generator,))?;
             generator
         }
-        Recipe::ListIterator(list, place) => {
-            let iterator = values[*list].try_iter()?.into_any();
-            if *place > 0 {
-                iterator.call_method1("__setstate__", (*place,))?;
-            }
-            iterator
-        }
+        Recipe::ListIterator(list) => values[*list].try_iter()?.into_any(),
         Recipe::Advanced(container, place) => {
             let mut iterator = values[*container].try_iter()?;
             for _ in 0..*place {
@@ -528,6 +522,9 @@ fn carry_out<'py>(py: Python<'py>, values: &[Bound<'py, PyAny>], effect: &Effect
             for _ in 0..*count {
                 next.call1((&values[*iterator],))?;
             }
+        }
+        Effect::SetPlace(iterator, place) => {
+            values[*iterator].call_method1("__setstate__", (*place,))?;
         }
         Effect::Call(function, args, kwargs) => {
             call(py, values, *function, args, kwargs)?;
