@@ -71,6 +71,8 @@ def _undecorated(function):
 
 # Functions that draw a number for each element of their first argument, and that torch does not run without data.
 _DRAWING = (torch._standard_gamma, torch._sample_dirichlet, torch.binomial)
+# Decompositions whose factors lie by columns; torch's rules for tensors without data say by rows.
+_BY_COLUMNS = frozenset(("svd", "linalg_svd", "linalg_eig"))
 
 
 def describe(function, args, kwargs):
@@ -79,7 +81,8 @@ def describe(function, args, kwargs):
         return torch.empty_like(args[0], memory_format=torch.contiguous_format)
     if function in _DRAWING:
         return torch.empty(args[0].shape, dtype=args[0].dtype, device="meta")
-    if getattr(function, "__name__", "").startswith("fft_"):
+    name = getattr(function, "__name__", "")
+    if name.startswith("fft_") or name in _BY_COLUMNS:
         return _measured(function, args, kwargs)
     if function in _RECURRENT and not kwargs and len(args) == 9:
         return _recurrent(*args) if isinstance(args[3], bool) else _recurrent_packed(*args)

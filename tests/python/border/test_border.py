@@ -95,6 +95,10 @@ CASES = {
         lambda x, order: torch.linalg.vector_norm(x, order),
         [(r(5), 2), (r(6), 3), (r(6), 4)],
     ),
+    "factors_of_decompositions_lie_by_columns": (
+        lambda x: (*(each.abs() for each in torch.svd(x)), torch.linalg.svd(x)[2].abs(), torch.linalg.svd(x, full_matrices=False)[2].abs(), torch.linalg.eig(x @ x.mT)[1].stride()),
+        [(r(5, 3),), (r(2, 3, 4),)],
+    ),
     "chunks_of_nothing_are_refused": (lambda x: torch._chunk_cat([x, x], 0, 2), [(r(3, 2),), (r(3, 0),)]),
 }
 
