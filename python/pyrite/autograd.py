@@ -17,6 +17,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from pyrite import _native
+from pyrite._tracers import in_older_vmap
 from pyrite._views import viewed
 
 
@@ -45,6 +46,8 @@ def remember_as(program, other):
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
 _version = operator.attrgetter("_version")
 _hooks_of_saved_tensors = torch._C._autograd._top_saved_tensors_default_hooks
+_functorch = torch._C._functorch
+_OLDER_BATCHED = torch._C._parse_dispatch_key("Batched")
 
 
 class _Call:
@@ -120,9 +123,38 @@ def _backward(ctx, *gradients):
     if all(tangent is None for tangent in tangents):
         return (None,) * (len(ctx.needs_input_grad))
     retain = torch._C._autograd._get_current_graph_task_keep_graph()
-    found = ctx.tape.run(tangents, list(zip(ctx.held, saved)), retain=retain)
+    found = _run(ctx.tape, tangents, list(zip(ctx.held, saved)), retain)
     needed = ctx.needs_input_grad[2:]
     return (None, None, *(gradient if need else None for gradient, need in zip(found, needed)))
+
+
+def _run(tape, tangents, saved, retain):
+    """The gradients by a tape; those of several backward passes at once (`vmap`, `is_grads_batched`) are taken one by one."""
+    if not in_older_vmap() and _functorch.peek_interpreter_stack() is None:
+        return tape.run(tangents, saved, retain=retain)
+    return _pass_by_pass(tape, tangents, saved, retain, _levels())
+
+
+def _levels():
+    """The levels of `vmap` that are entered, the innermost last, and what takes a tensor's dimension of a level away and gives it back."""
+    older = torch._C._vmapmode_increment_nesting() - 1
+    torch._C._vmapmode_decrement_nesting()
+    levels = [(_functorch._remove_batch_dim, _functorch._add_batch_dim, level + 1) for level in range(_functorch.maybe_current_level() or 0)]
+    return levels + [(torch._remove_batch_dim, torch._add_batch_dim, level + 1) for level in range(older)]
+
+
+def _pass_by_pass(tape, tangents, saved, retain, levels):
+    if not any(tangent is not None and (_functorch.is_batchedtensor(tangent) or torch._C._dispatch_keys(tangent).has(_OLDER_BATCHED)) for tangent in tangents):
+        return tape.run(tangents, saved, retain=retain)
+    *outer, (remove, add, level) = levels
+    # A tensor that has no dimension of this level is the same in every pass.
+    parts = [tangent if tangent is None else remove(tangent, level, 1, 0) for tangent in tangents]
+    size = max(part.shape[0] for part in parts if part is not None)
+    passes = [[part if part is None else part[index % part.shape[0]] for part in parts] for index in range(size)]
+    rows = [_pass_by_pass(tape, each, saved, retain or index + 1 < size, outer) for index, each in enumerate(passes)]
+    if size == 1:
+        return rows[0]
+    return [None if row[0] is None else add(torch.stack(row), 0, level) for row in zip(*rows)]
 
 
 # Its results raise an error where they are differentiated in turn.

@@ -99,6 +99,10 @@ CASES = {
         lambda x: (*(each.abs() for each in torch.svd(x)), torch.linalg.svd(x)[2].abs(), torch.linalg.svd(x, full_matrices=False)[2].abs(), torch.linalg.eig(x @ x.mT)[1].stride()),
         [(r(5, 3),), (r(2, 3, 4),)],
     ),
+    "several_backward_passes_at_once": (
+        lambda x: (torch.autograd.functional.jacobian(lambda x: (x.sin() * x).cumsum(0), x, vectorize=True), x * 2),
+        [(r(3).requires_grad_(),), (r(1).requires_grad_(),)],
+    ),
     "chunks_of_nothing_are_refused": (lambda x: torch._chunk_cat([x, x], 0, 2), [(r(3, 2),), (r(3, 0),)]),
 }
 
