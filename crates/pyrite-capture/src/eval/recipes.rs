@@ -742,11 +742,7 @@ impl Evaluator<'_, '_> {
                     other => is_changed(other),
                 };
                 let is_filled_late = origin_of(container).is_none() && is_filled_after(container);
-                if changed
-                    || is_filled_late
-                    || watched.is_stale()
-                    || self.count(container).ok() != Some(items.len())
-                {
+                if changed || is_filled_late || watched.is_stale() || self.count(container).ok() != Some(items.len()) {
                     self.end_before(std::ptr::from_ref(iterator).addr());
                     return Err("an iterator over what has changed since is alive".to_owned());
                 }
