@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import gc
 import random
 import re
 
@@ -234,6 +235,17 @@ def module_call(module, args, kwargs):
 def import_from(package, name):
     """``from package import name``, for what it raises."""
     exec(f"from {package} import {name}", {})
+
+
+def is_kept(call):
+    """Whether a function that keeps its results, `functools.lru_cache` of one, has one for these arguments. It runs none of the function's code."""
+    function, args = call
+    if function.cache_parameters()["maxsize"] == 0:
+        return False
+    typed = function.cache_parameters()["typed"]
+    key = args[0] if len(args) == 1 and not typed and type(args[0]) in (int, str) else args + tuple(map(type, args)) * typed
+    kept = [each for each in gc.get_referents(function) if type(each) is dict and each is not function.__dict__]
+    return any(key in each for each in kept)
 
 
 def enter_once(manager):
@@ -1228,6 +1240,7 @@ TABLE = {
     "module_call": module_call,
     "import_from": import_from,
     "enter_once": enter_once,
+    "is_kept": is_kept,
     "initialize_lazy": initialize_lazy,
     "heapq.heappush": heappush,
     "heapq.heappop": heappop,

@@ -9,7 +9,7 @@ use super::{Evaluator, Outcome, Run};
 use crate::code::ASYNCHRONOUS;
 use crate::host::{Descriptor, Kind, Object};
 use crate::source::{Check, Source};
-use crate::value::{ContextKind, FunctionValue, InstanceValue, Value};
+use crate::value::{ContextKind, FunctionValue, InstanceValue, Origin, Value};
 
 /// Keyword arguments.
 pub(super) type Keywords = Vec<(Rc<str>, Value)>;
@@ -419,8 +419,8 @@ impl Evaluator<'_, '_> {
         Ok(result)
     }
 
-    /// A function that keeps its results, called for real: that it was called twice cannot be told from once. Nothing when
-    /// an argument is not plain.
+    /// A function that keeps its results, called for real where that runs none of its code, because it has kept the result, or
+    /// code that does nothing but compute. Nothing when an argument is not plain.
     fn call_cached(&mut self, function: Object, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
         // An object that is hashed by its identity is itself as long as that is guarded.
         let mut plain = Vec::with_capacity(args.len());
@@ -433,7 +433,26 @@ impl Evaluator<'_, '_> {
             plain.push(object);
         }
         let Some((_, named)) = self.plain_arguments(&[], kwargs)? else { return Ok(None) };
+        let is_kept = self.host.polyfill("is_kept").ok_or_else(|| self.stop("a missing function"))?;
+        let asked = self.host.tuple(&[function, self.host.tuple(&plain)]);
+        let kept = self.host.call(is_kept, &[asked], &[]).map_err(|r| self.raised(r))?;
+        if !kwargs.is_empty() || kept != self.host.bool(true) {
+            let before = self.count_effects();
+            let wrapped = self.read_attribute(function, &Rc::new(Source::Fixed(function)), "__wrapped__")?;
+            let wrapped = self.admit(&wrapped)?;
+            self.call(&wrapped, args.to_vec(), kwargs.clone())?;
+            // What the frame has changed is not written yet, so the function must not look at it.
+            if before + self.count_effects() > 0 {
+                let text = self.host.describe(function);
+                return Err(self.stop(format!("a call of {text}, which keeps no result for it yet, among effects")));
+            }
+        }
         let made = self.host.call(function, &plain, &named).map_err(|r| self.raised(r))?;
+        if kwargs.is_empty() {
+            let origin = Origin { object: asked, source: Rc::new(Source::Fixed(asked)) };
+            let kept = self.read_called(&origin, is_kept)?;
+            self.admit(&kept)?;
+        }
         self.wrap(made, &Rc::new(Source::Fixed(made))).map(Some)
     }
 

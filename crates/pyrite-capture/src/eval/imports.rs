@@ -83,7 +83,7 @@ impl Evaluator<'_, '_> {
     /// frame has changed something before, the module could tell, and the import is left to plain Python.
     fn import_now(&mut self, full: &str) -> Stop {
         let import = self.host.member("importlib", "import_module");
-        let import = import.filter(|_| !self.has_effects());
+        let import = import.filter(|_| self.count_effects() == 0);
         let Some(import) = import else {
             return self.stop_with(format!("an import of {full}"), "import it at the top of the file");
         };
@@ -125,14 +125,14 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    /// Whether the frame has changed anything that others could see.
-    fn has_effects(&self) -> bool {
-        !(self.changed.is_empty()
-            && self.class_items.is_empty()
-            && self.globals.is_empty()
-            && self.context_variables.is_empty()
-            && self.setters_called.is_empty()
-            && self.settings_set.is_empty()
-            && self.left.is_empty())
+    /// How many things the frame has changed that others could see.
+    pub(super) fn count_effects(&self) -> usize {
+        self.changed.len()
+            + self.class_items.len()
+            + self.globals.len()
+            + self.context_variables.len()
+            + self.setters_called.len()
+            + self.settings_set.len()
+            + self.left.len()
     }
 }

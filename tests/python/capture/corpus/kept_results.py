@@ -4,7 +4,7 @@ import functools
 
 import torch
 
-from capture.cases import case, t
+from capture.cases import Reuse, case, t
 
 CALLS = []
 
@@ -62,7 +62,7 @@ def kept_with_an_effect(x):
     return x * noted(x.shape[0])
 
 
-@case(lambda: (t(4),), lambda: (t(6),), lambda: (t(9),), lambda: (t(9),), watch=("registry_for",))
+@case(lambda: (t(4),), lambda: (t(6),), lambda: (t(9),), lambda: (t(9),), watch=("registry_for",), reuse=Reuse.FREE)
 def kept_and_written(x):
     registry = registry_for(x.shape[0])
     registry["seen"] += 1
@@ -108,3 +108,59 @@ def a_list_of_derived_classes_is_new(x):
     classes = Base.__subclasses__()
     classes.clear()
     return x + len(Base.__subclasses__()), torch.Size(x.shape), classes
+
+
+@case(lambda: (t(3),))
+def kept_by_a_function_that_raises(x):
+    calls = []
+
+    @functools.lru_cache(4)
+    def refused(number):
+        calls.append(number)
+        raise TypeError("refused")
+
+    try:
+        refused(1)
+    except TypeError:
+        pass
+    print("break")
+    return x + len(calls), len(calls)
+
+
+SETTING = [1]
+
+
+@functools.lru_cache
+def setting():
+    return SETTING[0]
+
+
+def forgotten(value):
+    """Arguments made after a setting has changed and the cache was emptied."""
+
+    def make():
+        SETTING[0] = value
+        setting.cache_clear()
+        return (t(3),)
+
+    return make
+
+
+@case(forgotten(1), forgotten(2), forgotten(1))
+def kept_until_it_is_forgotten(x):
+    return x * setting()
+
+
+class Counter:
+    def __init__(self):
+        self.count = 1
+
+    @functools.lru_cache
+    def seen(self):
+        return self.count
+
+
+@case(lambda: (Counter(), t(3)), reuse=Reuse.FREE)
+def kept_of_an_object_that_has_changed(counter, x):
+    counter.count += 1
+    return x + counter.seen()

@@ -415,3 +415,19 @@ def an_exit_that_raises(x):
             raise ValueError("body")
     except KeyError as error:
         return x, type(error.__context__).__name__
+
+
+def switched_off():
+    """A mode that was switched when it was made, and was on before."""
+    mode = torch.set_grad_enabled(False)
+    torch.set_grad_enabled(True)
+    return mode
+
+
+@case(lambda: (t(3, grad=True), switched_off()))
+def a_grad_mode_that_was_noted_before(x, manager):
+    with torch.no_grad():
+        with manager:
+            y = x * 2
+        z = x * 3
+    return y, z, torch.is_grad_enabled()
