@@ -83,7 +83,11 @@ class Observer:
 
     def limited(self, record, message):
         """A code is captured no more."""
-        warnings.warn(message, RuntimeWarning, stacklevel=3)
+        try:
+            warnings.warn(message, RuntimeWarning, stacklevel=3)
+        except RuntimeWarning:
+            # The program lets warnings be errors. This one is none of its own.
+            logs.get("capture").warning(message)
         for listener in self.listeners():
             listener.observe(record)
 

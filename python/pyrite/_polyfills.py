@@ -1,8 +1,10 @@
 """Functions of Python and torch that are written in C, in Python: capture follows these instead."""
 
+import _string
 import collections
 import functools
 import gc
+import itertools
 import random
 import re
 
@@ -235,6 +237,60 @@ def module_call(module, args, kwargs):
 def import_from(package, name):
     """``from package import name``, for what it raises."""
     exec(f"from {package} import {name}", {})
+
+
+def format_fields(text):
+    """The fields of a format string: the text before each, its argument, what is looked up there, its conversion and the fields of its specification.
+
+    Called for real: the format string is known."""
+    numbering = itertools.count()
+    kinds = set()
+
+    def parse(text):
+        fields = []
+        for literal, name, specification, conversion in _string.formatter_parser(text):
+            if name is None:
+                fields.append((literal, None, (), None, ()))
+                continue
+            is_numbered_here = name == "" or name[0] in ".["
+            first, rest = _string.formatter_field_name_split(f"{next(numbering)}{name}" if is_numbered_here else name)
+            if isinstance(first, int):
+                kinds.add(is_numbered_here)
+                if len(kinds) > 1:
+                    raise ValueError(
+                        "cannot switch from manual field specification to automatic field numbering"
+                        if is_numbered_here
+                        else "cannot switch from automatic field numbering to manual field specification"
+                    )
+            fields.append((literal, first, tuple(rest), conversion, parse(specification)))
+        return tuple(fields)
+
+    return parse(text)
+
+
+def format_by_fields(fields, args, kwargs):
+    """``text.format(*args, **kwargs)``, by the fields of the text."""
+    made = ""
+    for literal, first, rest, conversion, specification in fields:
+        made += literal
+        if first is None:
+            continue
+        if isinstance(first, str):
+            value = kwargs[first]
+        elif first < len(args):
+            value = args[first]
+        else:
+            raise IndexError(f"Replacement index {first} out of range for positional args tuple")
+        for is_attribute, key in rest:
+            value = getattr(value, key) if is_attribute else value[key]
+        if conversion == "r":
+            value = repr(value)
+        elif conversion == "s":
+            value = str(value)
+        elif conversion == "a":
+            value = ascii(value)
+        made += format(value, format_by_fields(specification, args, kwargs))
+    return made
 
 
 def is_kept(call):
@@ -1241,6 +1297,8 @@ TABLE = {
     "import_from": import_from,
     "enter_once": enter_once,
     "is_kept": is_kept,
+    "format_fields": format_fields,
+    "format_by_fields": format_by_fields,
     "initialize_lazy": initialize_lazy,
     "heapq.heappush": heappush,
     "heapq.heappop": heappop,

@@ -18,6 +18,7 @@ mod gpu_attention;
 mod gpu_kernels;
 mod gpu_matmul;
 mod graph;
+mod modules;
 mod options;
 mod outcome;
 mod partitioned;

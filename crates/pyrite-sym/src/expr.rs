@@ -68,6 +68,17 @@ impl Expr {
         }
     }
 
+    /// How much there is to look at: atoms, with what they are built over.
+    pub fn weight(&self) -> usize {
+        let of_atom = |(atom, _): &(Atom, u32)| match atom {
+            Atom::Symbol(_) => 1,
+            Atom::FloorDiv(left, right) | Atom::Mod(left, right) | Atom::Min(left, right) | Atom::Max(left, right) => {
+                1 + left.weight() + right.weight()
+            }
+        };
+        self.terms.keys().map(|monomial| 1 + monomial.iter().map(of_atom).sum::<usize>()).sum()
+    }
+
     /// The sum.
     #[must_use]
     pub fn add(&self, other: &Self) -> Self {

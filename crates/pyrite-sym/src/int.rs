@@ -40,6 +40,14 @@ impl SymInt {
         }
     }
 
+    /// How much there is to look at, in its expression.
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::Int(_) => 1,
+            Self::Expr(node) => node.0.weight(),
+        }
+    }
+
     /// It as an expression.
     pub fn to_expr(&self) -> Expr {
         match self {

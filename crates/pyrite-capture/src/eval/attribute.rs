@@ -582,6 +582,14 @@ impl Evaluator<'_, '_> {
                 return Ok(Value::Known(member, None));
             }
         }
+        // What computes attributes in the class of a class comes before what the class has.
+        if let Some(found) = self.class_item(meta, name) {
+            match self.host.descriptor(found) {
+                Descriptor::Property(_) => return self.bind(&known, found, meta, name),
+                Descriptor::Custom(Precedence::Descriptor) => return self.ask_descriptor(found, known, meta),
+                _ => {}
+            }
+        }
         let Some(found) = self.class_item(class, name) else {
             // The class of a class may have it: members of enumerations, `register` of abstract classes.
             return match self.class_item(meta, name) {

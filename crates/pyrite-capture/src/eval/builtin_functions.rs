@@ -253,6 +253,18 @@ impl Evaluator<'_, '_> {
             ("sum", [items, start @ ..]) if start.len() <= 1 => {
                 let start = start.first().cloned().or_else(|| option("start"));
                 let mut total = start.unwrap_or_else(|| self.int(0));
+                if let Value::Known(class, _) = self.class_of(&total)? {
+                    let instead = match &*self.host.class_name(class) {
+                        "builtins.str" => Some(("strings", "''")),
+                        "builtins.bytes" => Some(("bytes", "b''")),
+                        "builtins.bytearray" => Some(("bytearray", "b''")),
+                        _ => None,
+                    };
+                    if let Some((what, empty)) = instead {
+                        let message = format!("sum() can't sum {what} [use {empty}.join(seq) instead]");
+                        return Err(self.raise("TypeError", &message));
+                    }
+                }
                 let iterator = self.iterator(items)?;
                 while let Some(item) = self.next(&iterator)? {
                     total = self.binary("add", &total, &item)?;

@@ -333,7 +333,7 @@ impl Evaluator<'_, '_> {
                 Ok(self.bool(equal == (name == "eq")))
             }
             (_, Value::Tuple(_), Value::Tuple(_)) | (_, Value::List(_), Value::List(_)) => {
-                let (a, b) = (self.items_of(left)?, self.items_of(right)?);
+                let (a, b) = (self.plain_items(left)?, self.plain_items(right)?);
                 for (x, y) in a.iter().zip(&b) {
                     if !self.equal(x, y)? {
                         return self.compare(name, x, y);
@@ -427,11 +427,19 @@ impl Evaluator<'_, '_> {
             (Value::Tuple(_), Value::Tuple(_))
             | (Value::List(_), Value::List(_))
             | (Value::Deque(_), Value::Deque(_)) => {
-                let (a, b) = (self.items_of(&left)?, self.items_of(&right)?);
+                let (a, b) = (self.plain_items(&left)?, self.plain_items(&right)?);
                 if a.len() != b.len() {
                     return Ok(false);
                 }
                 for (x, y) in a.iter().zip(&b) {
+                    if !self.is_same_or_equal(x, y)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            (Value::Slice(a), Value::Slice(b)) => {
+                for (x, y) in a.iter().zip(b.iter()) {
                     if !self.is_same_or_equal(x, y)? {
                         return Ok(false);
                     }
@@ -448,7 +456,7 @@ impl Evaluator<'_, '_> {
                 }
                 // Two dictionaries that keep an order are compared in it.
                 if ordered {
-                    let (keys, others) = (self.items_of(&left)?, self.items_of(&right)?);
+                    let (keys, others) = (self.plain_items(&left)?, self.plain_items(&right)?);
                     for (key, other) in keys.iter().zip(&others) {
                         if !self.is_same_or_equal(key, other)? {
                             return Ok(false);
@@ -738,8 +746,8 @@ impl Evaluator<'_, '_> {
         }
         match (name, left, right) {
             ("add", Value::List(_), Value::List(_)) | ("add", Value::Tuple(_), Value::Tuple(_)) => {
-                let mut items = self.items_of(left)?;
-                items.extend(self.items_of(right)?);
+                let mut items = self.plain_items(left)?;
+                items.extend(self.plain_items(right)?);
                 let class = self.size_class(left).or_else(|| self.size_class(right));
                 Ok(if matches!(left, Value::List(_)) {
                     Value::list(items)
@@ -751,7 +759,7 @@ impl Evaluator<'_, '_> {
                 let (sequence, times) =
                     if matches!(left, Value::List(_) | Value::Tuple(_)) { (left, right) } else { (right, left) };
                 let times = self.index_of(times)?;
-                let items = self.items_of(sequence)?;
+                let items = self.plain_items(sequence)?;
                 let count = usize::try_from(times).unwrap_or(0);
                 if items.len().saturating_mul(count) > 100_000 {
                     return Err(self.stop("creating a very long list"));

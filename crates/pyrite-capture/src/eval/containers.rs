@@ -225,7 +225,11 @@ impl Evaluator<'_, '_> {
             let method = self.class_attribute_of(value, instance.class, &"__hash__".into())?;
             let hash = self.call(&method, Vec::new(), Vec::new())?;
             return match &hash {
-                Value::Known(hash, _) if self.host.kind(*hash) == Kind::Int => Ok(Some(*hash)),
+                Value::Known(hash, _) if self.host.kind(*hash) == Kind::Int => {
+                    // One beyond the machine's numbers is reduced as that number's own hash is.
+                    let reduce = self.host.member("builtins", "hash").ok_or_else(|| self.stop("hash is missing"))?;
+                    self.host.call(reduce, &[*hash], &[]).map(Some).map_err(|r| self.raised(r))
+                }
                 Value::Symbol(_) | Value::Number(_) => Err(self.stop("a hash that is not known")),
                 _ => Err(self.raise("TypeError", "__hash__ method should return an integer")),
             };
@@ -1218,6 +1222,15 @@ impl Evaluator<'_, '_> {
                 _ => self.contains_by_iterating(container, item),
             },
             Value::Tensor(_) => Err(self.stop("whether a tensor contains something")),
+            // Python's own classes look at what they hold, whatever a derived class says of iteration.
+            Value::Tuple(_) | Value::List(_) | Value::Deque(_) if self.overridden(container, "__iter__")?.is_some() => {
+                for candidate in self.plain_items(container)? {
+                    if self.is_same_or_equal(&candidate, item)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
             _ => self.contains_by_iterating(container, item),
         }
     }
@@ -1319,7 +1332,7 @@ impl Evaluator<'_, '_> {
         match value {
             Value::Tuple(_) | Value::List(_) => {
                 let mut text = String::new();
-                let items = self.items_of(value)?;
+                let items = self.plain_items(value)?;
                 for (index, item) in items.iter().enumerate() {
                     if index > 0 {
                         text.push_str(", ");
@@ -1490,9 +1503,16 @@ impl Evaluator<'_, '_> {
                 self.int(known)
             }
             Value::Tuple(tuple)
-                if tuple.items.iter().any(|item| matches!(item, Value::Symbol(_) | Value::Tuple(_))) =>
+                if tuple
+                    .items
+                    .iter()
+                    .any(|item| matches!(item, Value::Symbol(_) | Value::Tuple(_) | Value::Lazy(_))) =>
             {
-                let items = tuple.items.iter().map(|item| self.with_known_sizes(item)).collect::<Run<Vec<_>>>()?;
+                let mut items = Vec::with_capacity(tuple.items.len());
+                for item in &tuple.items {
+                    let item = self.force(item)?;
+                    items.push(self.with_known_sizes(&item)?);
+                }
                 let attributes = RefCell::new(Attributes(tuple.attributes.borrow().0.clone()));
                 Value::Tuple(Rc::new(TupleValue { items, class: tuple.class, attributes, ..TupleValue::default() }))
             }

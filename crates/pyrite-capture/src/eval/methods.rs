@@ -152,6 +152,20 @@ impl Evaluator<'_, '_> {
         self.new_dict(pairs)
     }
 
+    /// `text.format(*args, **kwargs)` where an argument is not plain; nothing where all are.
+    fn format_by_fields(&mut self, text: &str, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
+        let mut are_plain = true;
+        for value in args.iter().chain(kwargs.iter().map(|(_, value)| value)) {
+            are_plain &= self.real(value)?.is_some();
+        }
+        let Some(parse) = self.host.polyfill("format_fields").filter(|_| !are_plain) else { return Ok(None) };
+        let fields = self.host.call(parse, &[self.host.str(text)], &[]).map_err(|r| self.raised(r))?;
+        let fields = self.wrap(fields, &Rc::new(Source::Fixed(fields)))?;
+        let named = kwargs.iter().map(|(name, value)| (self.text(name), value.clone())).collect();
+        let named = self.new_dict(named)?;
+        self.call_polyfill("format_by_fields", vec![fields, Value::tuple(args.to_vec()), named], Vec::new())
+    }
+
     /// `class.__subclasses__()`: a new list of the classes that are derived from it now.
     fn subclasses_of(&mut self, class: Object) -> Run<Value> {
         let function = self.constant(self.host.class_of(class), "__subclasses__")?;
@@ -249,16 +263,16 @@ impl Evaluator<'_, '_> {
             }
         }
         if plain_kind {
+            if "format" == &**name
+                && let Some(text) = self.host.as_str(object)
+                && let Some(formatted) = self.format_by_fields(&text, &args, &kwargs)?
+            {
+                return Ok(formatted);
+            }
             let mut plain = Vec::with_capacity(args.len());
             for arg in &args {
                 match self.real(arg)? {
                     Some(object) => plain.push(object),
-                    None if &**name == "format" => {
-                        let Value::Known(text, _) = self.text_of(arg, false)? else {
-                            return Err(self.stop("a text that is not known"));
-                        };
-                        plain.push(text);
-                    }
                     None => return Err(self.stop(format!("the method {name} with {}", self.describe(arg)))),
                 }
             }
@@ -266,10 +280,6 @@ impl Evaluator<'_, '_> {
             for (key, value) in &kwargs {
                 let value = match self.real(value)? {
                     Some(value) => value,
-                    None if &**name == "format" => match self.text_of(value, false)? {
-                        Value::Known(text, _) => text,
-                        _ => return Err(self.stop("a text that is not known")),
-                    },
                     None => return Err(self.stop("an argument that is not known")),
                 };
                 named.push((self.host.str(key), value));
@@ -383,7 +393,7 @@ impl Evaluator<'_, '_> {
             ("clear", []) => self.change_list(list, Vec::clear).map(|()| none),
             ("reverse", []) => self.change_list(list, |items| items.reverse()).map(|()| none),
             ("copy", []) => {
-                let items = self.items_of(list)?;
+                let items = self.plain_items(list)?;
                 Ok(Value::list(items))
             }
             ("remove", [value]) => {

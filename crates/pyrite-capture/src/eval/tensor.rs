@@ -22,6 +22,10 @@ const DATA: &str = "pyrite.higher_order.data";
 /// A parameter that is made.
 const PARAMETER: &str = "pyrite.higher_order.parameter";
 
+/// Two numbers whose expressions multiply to more than this are taken for what they are: a number that is computed from itself
+/// again and again would double with each step.
+const MAX_WEIGHT: usize = 2000;
+
 pub(super) type V = GraphValue<NodeId>;
 
 impl Evaluator<'_, '_> {
@@ -354,7 +358,8 @@ impl Evaluator<'_, '_> {
             if matches!(name, "floordiv" | "mod") && right.is_unbacked() {
                 return Err(self.stop("a division by a number that depends on data"));
             }
-            if matches!(name, "add" | "sub" | "mul" | "floordiv" | "mod") {
+            let is_light = left.weight().saturating_mul(right.weight()) <= MAX_WEIGHT;
+            if is_light && matches!(name, "add" | "sub" | "mul" | "floordiv" | "mod") {
                 let values = args.iter().map(|arg| self.graph_value(arg)).collect::<Run<Vec<V>>>()?;
                 let result = self.calls.operator(name, values).map_err(|r| self.refused(&r))?;
                 return self.result(&result, None);

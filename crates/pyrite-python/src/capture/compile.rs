@@ -28,6 +28,7 @@ use super::objects::Keep;
 use super::records::{Captured, Watch, describe_guard};
 use super::store::{CodeState, Kept, Miss, objects_of, places_of, sources_of, translate};
 use super::tracing::{self, Goes};
+use crate::modules::import;
 use crate::torch_interpreter::TorchProgram;
 
 /// A frame that is to be compiled.
@@ -97,7 +98,7 @@ impl<'py> Job<'_, 'py> {
             Err(reason) => return refused(&reason),
         };
         if !plan.fixed_marks.is_empty() {
-            let errors = py.import("pyrite._errors")?;
+            let errors = import(py, "pyrite._errors")?;
             let error = errors.call_method1("violated_marks", (&*state.code.qualified_name, plan.fixed_marks))?;
             return Err(PyErr::from_value(error));
         }
@@ -330,7 +331,7 @@ fn break_error(py: Python<'_>, why: &Break) -> PyErr {
     if let Some(hint) = &why.hint {
         message.push_str(&format!("\nHelp: {hint}"));
     }
-    let made = py.import("pyrite._errors").and_then(|errors| errors.call_method1("graph_break", (&message,)));
+    let made = import(py, "pyrite._errors").and_then(|errors| errors.call_method1("graph_break", (&message,)));
     match made {
         Ok(error) => PyErr::from_value(error),
         Err(_) => PyRuntimeError::new_err(message),

@@ -21,6 +21,7 @@ use rustc_hash::FxHashMap;
 use super::guard_snapshot::Snapshot;
 use super::objects::{PyODict_Type, bound, instance_dict, is_ordered};
 use crate::bridge::{Shim, dtype_of};
+use crate::modules::import;
 
 /// After so many failures of its guards, an integer of a module counts as one that changes.
 const OFTEN: u32 = 3;
@@ -614,7 +615,7 @@ fn is_whole(object: Raw) -> bool {
 
 /// Whether an object is a module of torch.
 fn is_torch_module(object: &Bound<'_, PyAny>) -> bool {
-    let class = object.py().import("torch.nn").and_then(|nn| nn.getattr("Module"));
+    let class = import(object.py(), "torch.nn").and_then(|nn| nn.getattr("Module"));
     class.is_ok_and(|class| object.is_instance(&class).unwrap_or(false))
 }
 

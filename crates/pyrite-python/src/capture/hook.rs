@@ -26,6 +26,7 @@ use super::guards::{Found, Frame, is_float, take_found};
 use super::objects::bound;
 use super::records::Watch;
 use super::store::{CodeState, Kept, Miss, global_state, is_watched};
+use crate::modules::import;
 
 type Raw = *mut ffi::PyObject;
 type Evaluate = unsafe extern "C" fn(*mut ffi::PyThreadState, *mut u8, i32) -> Raw;
@@ -369,7 +370,7 @@ fn is_library(code: &Bound<'_, PyAny>) -> bool {
 fn asked(code: &Bound<'_, PyAny>, question: &str) -> bool {
     let ask = || -> PyResult<bool> {
         let file = code.getattr("co_filename")?;
-        code.py().import("pyrite._names")?.call_method1(question, (file,))?.is_truthy()
+        import(code.py(), "pyrite._names")?.call_method1(question, (file,))?.is_truthy()
     };
     without_capture(ask).unwrap_or(true)
 }
@@ -475,7 +476,7 @@ struct Missed {
 
 impl Missed {
     fn of(py: Python<'_>, limit: usize, plans: usize, function: &str) -> PyResult<Self> {
-        py.import("pyrite._switches")?.call_method1("missed", (limit, plans, function))?.extract()
+        import(py, "pyrite._switches")?.call_method1("missed", (limit, plans, function))?.extract()
     }
 }
 
@@ -502,7 +503,7 @@ fn quiet_torch(py: Python<'_>) -> PyResult<Option<(Bound<'_, PyAny>, Bound<'_, P
     if unsafe { pyrite_evaluator() } == evaluate as *mut std::ffi::c_void {
         return Ok(None);
     }
-    let switch = py.import("torch._C._dynamo.eval_frame")?.getattr("set_eval_frame")?;
+    let switch = import(py, "torch._C._dynamo.eval_frame")?.getattr("set_eval_frame")?;
     let callback = switch.call1((py.None(),))?;
     install();
     Ok(Some((switch, callback)))

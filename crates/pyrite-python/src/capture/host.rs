@@ -25,6 +25,7 @@ use super::library::{Library, library};
 use super::names::{DTYPES, dtype_name, dtype_named, format_name};
 use super::objects::{Keep, bound};
 use super::rules::{allowed_name, is_skipped};
+use crate::modules::import;
 use crate::torch_interpreter::TorchProgram;
 
 pub type Raw = *mut ffi::PyObject;
@@ -287,7 +288,7 @@ impl Host for Python3<'_> {
         if let Some(known) = self.members.borrow().get(&key) {
             return *known;
         }
-        let found = self.py.import(module).and_then(|module| module.getattr(name)).ok();
+        let found = import(self.py, module).and_then(|module| module.getattr(name)).ok();
         let found = found.map(|object| self.keep(&object));
         self.members.borrow_mut().insert(key, found);
         found
@@ -295,7 +296,7 @@ impl Host for Python3<'_> {
 
     fn polyfill(&self, name: &str) -> Option<Object> {
         if name.starts_with("numpy.") {
-            let twin = self.py.import("pyrite._arrays").and_then(|arrays| arrays.call_method1("twin", (name,)));
+            let twin = import(self.py, "pyrite._arrays").and_then(|arrays| arrays.call_method1("twin", (name,)));
             return twin.ok().filter(|twin| !twin.is_none()).map(|twin| self.keep(&twin));
         }
         let table = self.library.polyfills.bind(self.py).getattr("TABLE").ok()?;
@@ -513,7 +514,7 @@ impl Host for Python3<'_> {
             for (key, value) in kwargs {
                 named.set_item(key, self.without_data(value, nested)?)?;
             }
-            let helper = self.py.import("pyrite._opaque")?;
+            let helper = import(self.py, "pyrite._opaque")?;
             let args = PyTuple::new(self.py, args)?;
             let is_nested = args.iter().any(|arg| arg.is_instance_of::<TorchProgram>());
             let theirs = self.opaque_name(function).is_some() || self.is_custom(function);
@@ -536,7 +537,7 @@ impl Host for Python3<'_> {
             if !matches!(&*kind.name()?.to_string_lossy(), "builtin_function_or_method" | "method_descriptor") {
                 return Ok(None);
             }
-            let shown = self.py.import("pyrite._opaque")?.getattr("stand_in")?;
+            let shown = import(self.py, "pyrite._opaque")?.getattr("stand_in")?;
             let args = args.iter().map(|arg| self.stood_in(arg, &shown)).collect::<PyResult<Vec<_>>>()?;
             let named = PyDict::new(self.py);
             for (key, value) in kwargs {
@@ -559,7 +560,7 @@ impl Host for Python3<'_> {
                 named.set_item(key, self.without_data(value, &nested)?)?;
             }
             let args = PyTuple::new(self.py, args)?;
-            self.py.import("pyrite._opaque")?.call_method1("refusal", (self.bound(function), args, named))
+            import(self.py, "pyrite._opaque")?.call_method1("refusal", (self.bound(function), args, named))
         };
         let raised = ask().ok().filter(|raised| !raised.is_none())?;
         Some(Raised(self.keep(&raised)))

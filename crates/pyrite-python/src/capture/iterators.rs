@@ -11,6 +11,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyInt, PyList, PyRange, PyString, PyTuple, PyType};
 
 use super::host::Raw;
+use crate::modules::import;
 
 /// How many items a container of Python's own has, or one of its iterators has not given out yet; -1 for other objects,
 /// whose own code would have to say it.
@@ -119,7 +120,7 @@ fn iterators(py: Python<'_>) -> &'static Iterators {
             Some(py.eval(&text, None, None).ok()?.get_type().as_type_ptr() as usize)
         };
         let known = MADE.iter().filter_map(|(text, iterates)| Some((class(text)?, *iterates))).collect();
-        let deque = py.import("collections").and_then(|module| module.getattr("deque"));
+        let deque = import(py, "collections").and_then(|module| module.getattr("deque"));
         Iterators { known, deque: deque.map_or(0, |deque| deque.as_ptr() as usize) }
     })
 }
@@ -195,7 +196,7 @@ pub(super) fn remaining<'py>(iterator: &Bound<'py, PyAny>) -> Option<Bound<'py, 
     let py = iterator.py();
     if let Some((inner, start)) = inner_iterators(iterator) {
         let lists = inner.iter().map(remaining).collect::<Option<Vec<_>>>()?;
-        let builtins = py.import("builtins").ok()?;
+        let builtins = import(py, "builtins").ok()?;
         let again = if start.is_instance_of::<PyInt>() {
             builtins.getattr("enumerate").ok()?.call1((&lists[0], start)).ok()?
         } else {

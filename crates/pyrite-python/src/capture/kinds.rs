@@ -12,6 +12,7 @@ use pyrite_capture::host::{Kind, Object};
 use super::host::Python3;
 use super::iterators::{is_known_iterator, remaining_count};
 use super::names::captured_dtype;
+use crate::modules::import;
 
 impl<'py> Python3<'py> {
     fn is_plain(&self, object: &Bound<'py, PyAny>) -> bool {
@@ -168,7 +169,7 @@ impl<'py> Python3<'py> {
         let exception = unsafe { ffi::PyExceptionInstance_Check(raw) } != 0;
         let derived = !exception
             && container.iter().any(|name| {
-                let known = self.py.import("builtins").and_then(|builtins| builtins.getattr(*name));
+                let known = import(self.py, "builtins").and_then(|builtins| builtins.getattr(*name));
                 known.is_ok_and(|known| class.is_subclass(&known).unwrap_or(false))
             });
         let python_made = heap

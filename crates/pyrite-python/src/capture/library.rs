@@ -8,6 +8,7 @@ use pyo3::types::{PyDict, PyModule};
 use rustc_hash::FxHashMap;
 
 use crate::bridge::Shim;
+use crate::modules::import;
 
 /// Classes and tables that are looked up once.
 pub(super) struct Library {
@@ -54,8 +55,8 @@ static LIBRARY: PyOnceLock<Library> = PyOnceLock::new();
 pub(super) fn library(py: Python<'_>) -> PyResult<&'static Library> {
     LIBRARY.get_or_try_init(py, || {
         let class =
-            |module: &str, name: &str| -> PyResult<Py<PyAny>> { Ok(py.import(module)?.getattr(name)?.unbind()) };
-        let table = py.import("pyrite._names")?;
+            |module: &str, name: &str| -> PyResult<Py<PyAny>> { Ok(import(py, module)?.getattr(name)?.unbind()) };
+        let table = import(py, "pyrite._names")?;
         let (names, named): (Bound<'_, PyDict>, Bound<'_, PyAny>) = table.call_method0("table")?.extract()?;
         let mut by_address = FxHashMap::default();
         for (address, name) in names {
@@ -112,9 +113,9 @@ pub(super) fn library(py: Python<'_>) -> PyResult<&'static Library> {
             descriptors,
             names: by_address,
             _named: named.unbind(),
-            polyfills: py.import("pyrite._polyfills")?.into_any().unbind(),
-            torch: py.import("torch")?.unbind(),
-            operator: py.import("operator")?.unbind(),
+            polyfills: import(py, "pyrite._polyfills")?.into_any().unbind(),
+            torch: import(py, "torch")?.unbind(),
+            operator: import(py, "operator")?.unbind(),
             skipped: table.call_method0("never_followed")?.extract()?,
             shim: Shim::get(py)?,
         })

@@ -19,6 +19,7 @@ use super::guards::{Found, Frame};
 use super::hook::{code_state, set_skip, with_capture, without_capture};
 use super::objects::{_PyType_Lookup, bound};
 use super::store::{CodeState, Kept};
+use crate::modules::import;
 
 thread_local! {
     /// How many frames have gone on inside of one another.
@@ -128,7 +129,7 @@ pub fn prepared<'py>(
     mut inputs: Vec<Bound<'py, PyAny>>,
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
     if !plan.floats.is_empty() {
-        let torch = py.import("torch")?;
+        let torch = import(py, "torch")?;
         let options = PyDict::new(py);
         options.set_item("dtype", torch.getattr("float64")?)?;
         options.set_item("device", "cpu")?;
@@ -350,7 +351,7 @@ fn make<'py>(
         Recipe::Instance(class, _) => {
             let class = bound(py, *class);
             let class = class.cast::<PyType>()?;
-            py.import("builtins")?.getattr("object")?.call_method1("__new__", (class,))?
+            import(py, "builtins")?.getattr("object")?.call_method1("__new__", (class,))?
         }
         Recipe::Exception(class, args) => {
             let class = bound(py, *class);
@@ -375,7 +376,7 @@ fn make<'py>(
             let generator = function.call(py, &bound(py, recipe.globals), &slots, several(&recipe.stack))?;
             generator.setattr("__qualname__", &*recipe.code.qualified_name)?;
             // It yields what it had yielded, and waits.
-            py.import("builtins")?.getattr("next")?.call1((&generator,))?;
+            import(py, "builtins")?.getattr("next")?.call1((&generator,))?;
             generator
         }
         Recipe::ListIterator(list) => values[*list].try_iter()?.into_any(),
@@ -388,7 +389,7 @@ fn make<'py>(
         }
         Recipe::Entered(class, args, before) => {
             if let Some(before) = before {
-                py.import("torch")?.getattr("_C")?.call_method1("_set_grad_enabled", (*before,))?;
+                import(py, "torch")?.getattr("_C")?.call_method1("_set_grad_enabled", (*before,))?;
             }
             let context = bound(py, *class).call1(PyTuple::new(py, several(args))?)?;
             context.call_method0("__enter__")?;
@@ -446,8 +447,8 @@ fn fill_dict<'py>(
 
 /// The class whose methods set attributes of an object without asking a class of the user's.
 fn plain_class<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let by_thread = object.py().import("_thread")?.getattr("_local")?;
-    if object.is_instance(&by_thread)? { Ok(by_thread) } else { object.py().import("builtins")?.getattr("object") }
+    let by_thread = import(object.py(), "_thread")?.getattr("_local")?;
+    if object.is_instance(&by_thread)? { Ok(by_thread) } else { import(object.py(), "builtins")?.getattr("object") }
 }
 
 /// Whether what an object keeps under a name in its `__dict__` is hidden by a descriptor of its class, such as a property: the
@@ -518,7 +519,7 @@ fn carry_out<'py>(py: Python<'py>, values: &[Bound<'py, PyAny>], effect: &Effect
             bound(py, *variable).call_method1("set", (&values[*value],))?;
         }
         Effect::Advance(iterator, count) => {
-            let next = py.import("builtins")?.getattr("next")?;
+            let next = import(py, "builtins")?.getattr("next")?;
             for _ in 0..*count {
                 next.call1((&values[*iterator],))?;
             }
@@ -533,7 +534,7 @@ fn carry_out<'py>(py: Python<'py>, values: &[Bound<'py, PyAny>], effect: &Effect
             values[*context].call_method1("__exit__", (py.None(), py.None(), py.None()))?;
         }
         Effect::SetGrad(grad) => {
-            py.import("torch")?.getattr("_C")?.call_method1("_set_grad_enabled", (*grad,))?;
+            import(py, "torch")?.getattr("_C")?.call_method1("_set_grad_enabled", (*grad,))?;
         }
     }
     Ok(())

@@ -28,6 +28,7 @@ use super::names::DTYPES;
 use super::objects::{Keep, bound};
 use super::records::describe_guard;
 use crate::bridge::Shim;
+use crate::modules::import;
 
 /// A captured frame that can be run again.
 pub struct Kept {
@@ -324,6 +325,7 @@ struct State {
     default_dtype: Py<PyAny>,
     function_modes: Py<PyAny>,
     dispatch_modes: Py<PyAny>,
+    jit_tracer: Py<PyAny>,
     transformation: Py<PyAny>,
     forward_ad: Py<PyAny>,
     modes_are_harmless: Py<PyAny>,
@@ -334,7 +336,7 @@ static STATE: PyOnceLock<State> = PyOnceLock::new();
 
 fn state(py: Python<'_>) -> PyResult<&'static State> {
     STATE.get_or_try_init(py, || {
-        let torch = py.import("torch")?;
+        let torch = import(py, "torch")?;
         let function = |name: &str| torch.getattr(name).map(Bound::unbind);
         let mut dtypes = FxHashMap::default();
         for (dtype, name) in DTYPES {
@@ -349,19 +351,22 @@ fn state(py: Python<'_>) -> PyResult<&'static State> {
             default_dtype: function("get_default_dtype")?,
             function_modes: torch.getattr("_C")?.getattr("_len_torch_function_stack")?.unbind(),
             dispatch_modes: torch.getattr("_C")?.getattr("_len_torch_dispatch_stack")?.unbind(),
-            transformation: py.import("torch._C._functorch")?.getattr("peek_interpreter_stack")?.unbind(),
-            forward_ad: py.import("torch.autograd.forward_ad")?.into_any().unbind(),
-            modes_are_harmless: py.import("pyrite._names")?.getattr("modes_are_harmless")?.unbind(),
+            jit_tracer: import(py, "torch._C")?.getattr("_get_tracing_state")?.unbind(),
+            transformation: import(py, "torch._C._functorch")?.getattr("peek_interpreter_stack")?.unbind(),
+            forward_ad: import(py, "torch.autograd.forward_ad")?.into_any().unbind(),
+            modes_are_harmless: import(py, "pyrite._names")?.getattr("modes_are_harmless")?.unbind(),
             dtypes,
         })
     })
 }
 
-/// Whether a mode, a transformation of `torch.func` or differentiation in forward mode sees what functions of torch are called.
+/// Whether a mode, a transformation of `torch.func`, `torch.jit.trace` or differentiation in forward mode sees what functions of
+/// torch are called.
 pub fn is_watched(py: Python<'_>) -> PyResult<bool> {
     let state = state(py)?;
     let ask = |question: &Py<PyAny>| question.bind(py).call0();
-    if ask(&state.dispatch_modes)?.is_truthy()? || !ask(&state.transformation)?.is_none() {
+    let is_traced = !ask(&state.jit_tracer)?.is_none();
+    if is_traced || ask(&state.dispatch_modes)?.is_truthy()? || !ask(&state.transformation)?.is_none() {
         return Ok(true);
     }
     // Tensors may carry tangents, which no graph knows of.

@@ -10,6 +10,7 @@ use pyrite_trace::{Event, Stage, Topic};
 use super::compile::Job;
 use super::records::describe_guard;
 use super::store::{Kept, Miss};
+use crate::modules::import;
 
 /// A name for the graph of a frame.
 pub fn graph_name(job: &Job<'_, '_>) -> String {
@@ -87,7 +88,7 @@ pub fn tell_break(job: &Job<'_, '_>, reason: &str, why: Option<&Break>, goes: Go
 }
 
 fn source_line(py: Python<'_>, file: &str, line: u32) -> Option<String> {
-    let text: String = py.import("linecache").ok()?.call_method1("getline", (file, line)).ok()?.extract().ok()?;
+    let text: String = import(py, "linecache").ok()?.call_method1("getline", (file, line)).ok()?.extract().ok()?;
     let text = text.trim_end();
     (!text.is_empty()).then(|| text.to_owned())
 }
@@ -126,6 +127,6 @@ fn bytecode(job: &Job<'_, '_>, kept: &Kept) -> String {
 
 /// Bytecode as Python's `dis` shows it.
 fn disassembled(code: &Bound<'_, PyAny>) -> String {
-    let shown = code.py().import("dis").and_then(|dis| dis.call_method1("Bytecode", (code,)));
+    let shown = import(code.py(), "dis").and_then(|dis| dis.call_method1("Bytecode", (code,)));
     shown.and_then(|shown| shown.call_method0("dis")).and_then(|text| text.extract()).unwrap_or_default()
 }

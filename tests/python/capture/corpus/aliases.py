@@ -240,7 +240,7 @@ def globals_that_come_and_go(x):
     global AssertionError
     AssertionError = TypeError
     try:
-        assert x is None, "hello"
+        raise AssertionError("hello")
     except TypeError as error:
         said = str(error)
     del AssertionError

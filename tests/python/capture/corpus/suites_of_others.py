@@ -1,0 +1,158 @@
+"""What the test suites of other packages found when each of their tests ran inside of a captured frame, reduced."""
+
+import collections
+
+
+from capture.cases import case, t
+
+
+class Answering(type):
+    """A class of classes with attributes that it computes."""
+
+    @property
+    def kind(cls):
+        return "of the metaclass"
+
+    @property
+    def replaced(cls):
+        return lambda rule: ("of the metaclass", rule)
+
+
+class Answered(metaclass=Answering):
+    kind = "of the class"
+
+    def replaced(self, rule):
+        return "of the class"
+
+
+@case(lambda: (t(3),))
+def metaclasses_come_first(x):
+    return x, Answered.kind, getattr(Answered, "kind"), Answered.replaced(3), Answered().kind
+
+
+@case(lambda: ({(1,): 7}, ((1,),), t(3)), lambda: ({(2,): 7}, ((2,),), t(3)), lambda: ({(3,): 7}, ((3,),), t(3)))
+def tuples_of_numbers_as_keys(table, keys, x):
+    made = {keys[0]: 5}
+    (number,) = max(made)
+    return x, made.get((number,), 0), (number,) in made, table.get((number,)), len({keys[0], (keys[0][0],)}), {(number,)} & {keys[0]}
+
+
+@case(lambda: (1, t(3)), lambda: (2, t(3)), lambda: (3, t(3)))
+def slices_of_numbers(number, x):
+    return x, slice(number, None) == slice(number, None), slice(number) != slice(number + 1)
+
+
+@case(lambda: (5, t(3)), lambda: (6, t(3)), lambda: (7, t(3)))
+def numbers_that_are_computed_again_and_again(number, x):
+    a, b = number, 1
+    for _ in range(40):
+        a, b = (a * b + a) % 7, (a * a - b) // 2
+    return x, a, b
+
+
+class Formatted:
+    def __init__(self):
+        self.held = [1, 2]
+
+    def __format__(self, specification):
+        return f"<{specification}>"
+
+    def __str__(self):
+        return "str"
+
+    def __repr__(self):
+        return "repr"
+
+
+class Unformatted:
+    def __str__(self):
+        return "str"
+
+
+@case(lambda: (2, t(3)), lambda: (3, t(3)), lambda: (4, t(3)))
+def formats_by_fields(number, x):
+    one = Formatted()
+    return (
+        x,
+        "{}|{:>4}|{!r}|{!s:>5}|{!a}".format(one, one, one, one, one),
+        "{0.held[1]} {0} {name:{width}}".format(one, name=one, width=number),
+        "{:04}|{:<4}|{!r:>3}|{:{}}".format(number, number, number, number, number + 3),
+        "{{}} {}".format(Unformatted()),
+    )
+
+
+@case(lambda: (2, t(3)), lambda: (3, t(3)), lambda: (4, t(3)))
+def formats_that_are_refused(number, x):
+    said = []
+    for make in (lambda: "{:4}".format(Unformatted()), lambda: "{} {}".format(Formatted()), lambda: "{} {0}".format(Formatted()), lambda: "{0} {}".format(Formatted()), lambda: "{a}".format(b=Formatted())):
+        try:
+            said.append(make())
+        except (TypeError, IndexError, ValueError, KeyError) as error:
+            said.append(f"{type(error).__name__}: {error}")
+    return x, said
+
+
+class Iterated:
+    """Iteration that says something else than what is held."""
+
+    def __iter__(self):
+        return iter("it")
+
+
+class List(Iterated, list):
+    pass
+
+
+class Tuple(Iterated, tuple):
+    pass
+
+
+class Deque(Iterated, collections.deque):
+    pass
+
+
+class Ordered(Iterated, collections.OrderedDict):
+    pass
+
+
+@case(lambda: (t(3),))
+def what_is_held_and_what_is_iterated(x):
+    held, pair = List([1, 2]), Tuple((1, 2))
+    return (
+        x,
+        (held == [1, 2], held + [3], [3] + held, held * 2, held.copy(), repr(held), 1 in held, "i" in held, held < [1, 3], list(held), [*held]),
+        (pair == (1, 2), pair + (3,), (3,) + pair, pair * 2, 1 in pair, "i" in pair, list(pair)),
+        (1 in Deque([1]), "i" in Deque([1])),
+        Ordered(a=1) == collections.OrderedDict(a=1),
+    )
+
+
+class Large:
+    def __hash__(self):
+        return 12345678901234567890123
+
+
+class Least:
+    def __hash__(self):
+        return -1
+
+
+@case(lambda: (t(3),))
+def hashes_are_reduced(x):
+    return x, hash(Large()), hash(Least())
+
+
+@case(lambda: (t(3),))
+def sums_of_texts(x):
+    said = []
+    for start in ("", b"", bytearray()):
+        try:
+            sum([start], start)
+        except TypeError as error:
+            said.append(str(error))
+    return x, said
+
+
+@case(lambda: ((t(3),) * 2,))
+def tensors_in_tuples(pair):
+    return pair[0] + pair[1], len({id(each) for each in pair})
