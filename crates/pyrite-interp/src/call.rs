@@ -1,6 +1,7 @@
 //! One operator call on real tensors.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 use pyrite_ir::args::tensors_from_numbers;
 use pyrite_ir::infer::{infer, written};
@@ -16,6 +17,8 @@ pub struct Context<'a> {
     pub rng: RefCell<TorchGenerator>,
     /// Operators that modes which check every call leave alone.
     pub unchecked: Option<&'a dyn Fn(&Operator) -> bool>,
+    /// Storages, by their identity, of computed views and of what these view: a write to one would not reach the other.
+    pub viewed: RefCell<BTreeSet<usize>>,
 }
 
 impl<'a> Context<'a> {
@@ -26,7 +29,7 @@ impl<'a> Context<'a> {
 
     /// A context that goes on drawing from a generator.
     pub fn with_generator(registry: &'a Registry, generator: TorchGenerator) -> Self {
-        Self { registry, rng: RefCell::new(generator), unchecked: None }
+        Self { registry, rng: RefCell::new(generator), unchecked: None, viewed: RefCell::default() }
     }
 }
 
@@ -36,7 +39,15 @@ pub fn call(context: &Context<'_>, op: &Operator, mut args: Vec<Value<Tensor>>) 
     match op.def.eval {
         Eval::Kernel(kernel) => {
             let out = infer(context.registry, op, &metas(&args))?;
-            kernel(&Call { args: Args { schema: &op.schema, values: &args }, out: &out, rng: &context.rng })
+            let result =
+                kernel(&Call { args: Args { schema: &op.schema, values: &args }, out: &out, rng: &context.rng })?;
+            if op.is_computed_view() {
+                let mut viewed = context.viewed.borrow_mut();
+                for value in args.iter().chain([&result]) {
+                    value.each(&mut |tensor| _ = viewed.insert(tensor.storage().id()));
+                }
+            }
+            Ok(result)
         }
         Eval::View => view(context, op, &args),
         Eval::WriteBack(functional) => write_back(context, op, functional, &args),
@@ -102,7 +113,7 @@ fn write_back(
     };
     let targets = (0..args.len()).filter(|index| is_written(*index)).map(|index| &args[index]);
     for (target, result) in targets.zip(results) {
-        copy_all(op, target, result)?;
+        copy_all(context, op, target, result)?;
     }
     Ok(written(op, args))
 }
@@ -131,7 +142,12 @@ fn refuse_overlaps(
     Ok(())
 }
 
-fn copy_all(op: &Operator, target: &Value<Tensor>, result: &Value<Tensor>) -> Result<(), OpError> {
+fn copy_all(
+    context: &Context<'_>,
+    op: &Operator,
+    target: &Value<Tensor>,
+    result: &Value<Tensor>,
+) -> Result<(), OpError> {
     match (target, result) {
         (Value::Tensor(to), Value::Tensor(from)) => {
             if to.shape() != from.shape() {
@@ -158,10 +174,15 @@ fn copy_all(op: &Operator, target: &Value<Tensor>, result: &Value<Tensor>) -> Re
                     to.stride()
                 )));
             }
+            if context.viewed.borrow().contains(&to.storage().id()) {
+                return Err(OpError::unsupported("a write to a tensor that another views conjugated or negated"));
+            }
             to.write_from(from);
             Ok(())
         }
-        (Value::List(to), Value::List(from)) => to.iter().zip(from).try_for_each(|(to, from)| copy_all(op, to, from)),
+        (Value::List(to), Value::List(from)) => {
+            to.iter().zip(from).try_for_each(|(to, from)| copy_all(context, op, to, from))
+        }
         _ => Ok(()),
     }
 }

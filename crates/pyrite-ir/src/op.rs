@@ -413,6 +413,12 @@ impl Operator {
     pub fn has(&self, tag: Tag) -> bool {
         self.def.tags.contains(&tag)
     }
+
+    /// Whether the result is a view to PyTorch, by a flag on a tensor, whose elements are computed here (`_conj`).
+    pub fn is_computed_view(&self) -> bool {
+        let is_view = self.schema.returns.iter().any(|result| result.alias.as_ref().is_some_and(|a| !a.written));
+        is_view && matches!(self.def.eval, Eval::Kernel(_))
+    }
 }
 
 /// What a kernel gets.

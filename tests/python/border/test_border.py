@@ -51,6 +51,33 @@ def with_its_view(x):
     return y, y[:, 1:]
 
 
+def conjugate_written(z):
+    y = z.conj()
+    y.mul_(2 + 1j)
+    return z * 1
+
+
+def conjugate_read_after_a_write(z):
+    y = z.mH[0].conj()
+    z.mul_(1j)
+    return y.clone(), z.conj()[0] + 1
+
+
+def conjugate_resolved(z):
+    y = z.conj()
+    copy, negated = y.resolve_conj(), y.imag
+    copy.add_(2)
+    own = negated.resolve_neg()
+    own.add_(1)
+    torch._neg_view(z.real).clone().add_(1)
+    return copy, own, y * 1, z.resolve_conj() is z
+
+
+def negative_written(z):
+    torch._neg_view(z)[0].add_(2)
+    return z * 1
+
+
 # What each is called with, call after call.
 CASES = {
     "outputs_of_other_dtypes_are_views": (
@@ -103,6 +130,10 @@ CASES = {
         lambda x: (torch.autograd.functional.jacobian(lambda x: (x.sin() * x).cumsum(0), x, vectorize=True), x * 2),
         [(r(3).requires_grad_(),), (r(1).requires_grad_(),)],
     ),
+    "writes_to_conjugates_reach_the_tensor": (conjugate_written, [(r(3, dtype=torch.complex64),), (r(2, 4, dtype=torch.complex64),)]),
+    "conjugates_are_read_after_a_write": (conjugate_read_after_a_write, [(r(2, 3, dtype=torch.complex64),), (r(4, 4, dtype=torch.complex64),)]),
+    "conjugates_are_resolved_by_a_copy": (conjugate_resolved, [(r(3, dtype=torch.complex64),), (r(2, 4, dtype=torch.complex64),)]),
+    "writes_to_negatives_reach_the_tensor": (negative_written, [(r(3, dtype=torch.complex64),), (r(2, 4, dtype=torch.complex64),)]),
     "chunks_of_nothing_are_refused": (lambda x: torch._chunk_cat([x, x], 0, 2), [(r(3, 2),), (r(3, 0),)]),
 }
 

@@ -6,7 +6,8 @@
 //! the result.
 //!
 //! Views that exist in PyTorch only as flags on a tensor (`_conj`, `_neg_view`) are computed: the result has the
-//! view's shape and strides but memory of its own, so a write through it does not reach its argument.
+//! view's shape and strides but memory of its own. Functionalization knows them as views, so that writes reach both;
+//! the interpreter refuses such writes. `resolve_conj` and `resolve_neg` are copies where functionalization knows of a flag.
 
 use num_complex::Complex64;
 use pyrite_ir::meta::contiguous_strides;

@@ -2,6 +2,8 @@
 
 use pyrite_ir::{Eval, Handle, OpError, OpRef, Operator, Value};
 
+use super::state::Reading;
+
 /// The functional form of a call.
 pub(super) struct Form {
     /// The functional operator.
@@ -82,4 +84,13 @@ pub(super) fn viewed(op: &OpRef, args: &[Value<Handle>]) -> Result<usize, OpErro
     aliased
         .or_else(|| args.iter().position(|arg| matches!(arg, Value::Tensor(_))))
         .ok_or_else(|| OpError::fault(format!("{} is a view of nothing", op.name())))
+}
+
+/// Which readings an operator copies its argument for; others it returns as they are.
+pub(super) fn resolved(op: &Operator) -> Option<fn(Reading) -> bool> {
+    match op.name() {
+        "aten.resolve_conj.default" => Some(|reading| reading.conjugated),
+        "aten.resolve_neg.default" => Some(|reading| reading.negated),
+        _ => None,
+    }
 }

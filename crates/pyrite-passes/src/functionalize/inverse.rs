@@ -19,6 +19,8 @@ pub(super) fn undo(state: &mut State<'_>, step: &ViewStep, before: Pure, content
     let stem = step.op.name().split('.').nth(1).unwrap_or_default();
     match stem {
         "alias" | "detach" | "lift_fresh" | "resolve_conj" | "resolve_neg" => Ok(content),
+        "_conj" => state.call_pure("aten._conj.default", &[content.into()]),
+        "_neg_view" => state.call_pure("aten._neg_view.default", &[content.into()]),
         "view" if step.op.name() == "aten.view.dtype" => {
             state.call_pure("aten.view.dtype", &[content.into(), whole.dtype.into()])
         }

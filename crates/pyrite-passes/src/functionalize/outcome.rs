@@ -4,8 +4,11 @@ use pyrite_ir::{Contract, Handle, Meta, Node, NodeId, OpError, Value};
 use pyrite_sym::SymInt;
 use rustc_hash::FxHashMap;
 
-use super::state::{BaseOrigin, Pure, State};
+use super::state::{BaseOrigin, Pure, Reading, State};
 use super::{Functional, InputPlan, InputSource, Produced};
+
+/// What outputs may share: a base, and how they are read from it.
+type Memory = (usize, Reading);
 
 impl State<'_> {
     /// What another plan would have needed: constants that were written, and storages of several inputs that were.
@@ -37,16 +40,16 @@ impl State<'_> {
         let structure = flatten(output, &mut leaves);
         let tensors: Vec<Option<Handle>> =
             leaves.iter().map(|leaf| leaf.as_tensor().map(|h| self.current(*h))).collect();
-        let base_of = |state: &Self, handle: Handle| state.base_of(handle).ok();
-        let mut uses: FxHashMap<usize, usize> = FxHashMap::default();
-        for base in tensors.iter().flatten().filter_map(|h| base_of(&self, *h)) {
-            *uses.entry(base).or_default() += 1;
+        let memory_of = |state: &Self, handle: Handle| Some((state.base_of(handle).ok()?, state.reading_of(handle)));
+        let mut uses: FxHashMap<Memory, usize> = FxHashMap::default();
+        for memory in tensors.iter().flatten().filter_map(|h| memory_of(&self, *h)) {
+            *uses.entry(memory).or_default() += 1;
         }
         // Bases of several outputs: where the base itself is returned.
-        let mut homes: FxHashMap<usize, usize> = FxHashMap::default();
+        let mut homes: FxHashMap<Memory, usize> = FxHashMap::default();
         let mut produced: Vec<Produced> = Vec::new();
         let mut positions: Vec<Option<usize>> = Vec::new();
-        let mut hidden: Vec<(usize, usize)> = Vec::new();
+        let mut hidden: Vec<(usize, Memory)> = Vec::new();
         for (leaf, tensor) in leaves.iter().zip(&tensors) {
             positions.push(None);
             let Some(handle) = tensor else {
@@ -61,10 +64,11 @@ impl State<'_> {
                 continue;
             };
             let pure = self.pure(&Value::Tensor(*handle))?;
-            let Some(base) = base_of(&self, *handle) else {
+            let Some(memory) = memory_of(&self, *handle) else {
                 produced.push(Produced::Plain(plain(&pure)));
                 continue;
             };
+            let (base, reading) = memory;
             let is_root = self.bases[base].root == *handle;
             let meta = self.slots[handle.0 as usize].meta.clone();
             returned.push(pure);
@@ -73,18 +77,19 @@ impl State<'_> {
             positions.push(Some(position));
             produced.push(match &self.bases[base].origin {
                 BaseOrigin::Input(input) if is_root => Produced::Input(*input),
-                BaseOrigin::Input(input) => Produced::ViewOfInput(*input, meta),
-                _ if uses[&base] < 2 => Produced::Value(position),
+                // What is read otherwise than it lies is computed, and has memory of its own.
+                BaseOrigin::Input(input) if reading == Reading::default() => Produced::ViewOfInput(*input, meta),
+                _ if uses[&memory] < 2 => Produced::Value(position),
                 _ if is_root => {
-                    if let Some(home) = homes.get(&base) {
+                    if let Some(home) = homes.get(&memory) {
                         Produced::ViewOfValue(*home, self.within(base, meta))
                     } else {
-                        homes.insert(base, position);
+                        homes.insert(memory, position);
                         Produced::Value(position)
                     }
                 }
                 _ => {
-                    hidden.push((produced.len(), base));
+                    hidden.push((produced.len(), memory));
                     Produced::ViewOfValue(usize::MAX, self.within(base, meta))
                 }
             });
@@ -121,18 +126,17 @@ impl State<'_> {
     /// `produced`, each with its base; they become views of what is returned.
     fn return_hidden_bases(
         &mut self,
-        hidden: Vec<(usize, usize)>,
-        homes: &mut FxHashMap<usize, usize>,
+        hidden: Vec<(usize, Memory)>,
+        homes: &mut FxHashMap<Memory, usize>,
         returned: &mut Vec<Value<Pure>>,
         produced: &mut [Produced],
     ) -> Result<(), OpError> {
-        for (index, base) in hidden {
-            let home = if let Some(home) = homes.get(&base) {
+        for (index, memory) in hidden {
+            let home = if let Some(home) = homes.get(&memory) {
                 *home
             } else {
-                let root = self.bases[base].root;
-                returned.push(self.read_slot(root)?.into());
-                homes.insert(base, returned.len() - 1);
+                returned.push(self.base_as_read(memory.0, memory.1)?.into());
+                homes.insert(memory, returned.len() - 1);
                 returned.len() - 1
             };
             if let Produced::ViewOfValue(of, _) = &mut produced[index] {

@@ -6,7 +6,7 @@ use pyrite_ir::{
     Args, Decompose, Emit, Eval, Graph, Handle, Kind, Meta, Node, NodeId, OpError, OpRef, Origin, Overlap, Registry,
     Switch, Target, Tracer, Value, Vjp,
 };
-use pyrite_tensor::{Scalar, Tensor};
+use pyrite_tensor::{MemoryFormat, Scalar, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{forms, inverse, plain};
@@ -44,6 +44,13 @@ pub(super) struct ViewStep {
     pub(super) viewed: usize,
     /// Which of several results it is.
     pub(super) item: Option<usize>,
+}
+
+/// How a tensor is read from its memory: PyTorch's conjugates and their imaginary parts are flags on a view.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(super) struct Reading {
+    pub(super) conjugated: bool,
+    pub(super) negated: bool,
 }
 
 /// A tensor of the program, or a number that stands for one.
@@ -241,6 +248,15 @@ impl<'a> State<'a> {
             let args = self.with_number_handles(op, &args);
             return rule(self, &Args { schema: &op.schema, values: &args });
         }
+        if let (true, Some(Value::Tensor(of))) = (op.is_computed_view(), args.first()) {
+            return self.reading(op, *of, &args);
+        }
+        if let (Some(resolved), Some(Value::Tensor(of))) = (forms::resolved(op), args.first())
+            && resolved(self.reading_of(*of))
+        {
+            return self
+                .call_op(&self.operator("aten.clone.default")?, &[(*of).into(), MemoryFormat::Contiguous.into()]);
+        }
         // A resized tensor may have left its storage, which no operator without writes can say.
         if let Some(form) = forms::functional_form(op, &args)
             && self.registry.get(&form.name).is_some()
@@ -315,6 +331,9 @@ impl<'a> State<'a> {
     /// `as_strided`: its sizes and offset are those of the storage, whatever view it is called on. Gradients pass through
     /// the view that it is called on, so that what lies outside of that view has none.
     fn place(&mut self, op: &OpRef, of: Handle, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
+        if self.reading_of(of) != Reading::default() {
+            return Err(OpError::unsupported("as_strided of a tensor that is conjugated or negated when it is read"));
+        }
         let mut args = args.to_vec();
         let called_on = self.slots[of.0 as usize].meta.clone();
         if args[3] == Value::None {
@@ -364,6 +383,43 @@ impl<'a> State<'a> {
             let meta = Meta { offset: self.offset_of(of, parent, &meta), requires_grad, ..meta };
             self.slot(meta, SlotValue::Tensor { base, parent: Some((of, step)), pure: *h, generation })
         }))
+    }
+
+    /// A tensor in the memory of another that is conjugated or negated when it is read; its pure value is computed.
+    fn reading(&mut self, op: &OpRef, of: Handle, args: &[Value<Handle>]) -> Result<Value<Handle>, OpError> {
+        let result = self.window(op, 0, of, args.to_vec())?;
+        if let Value::Tensor(reading) = result {
+            let offset = self.slots[of.0 as usize].meta.offset.clone();
+            self.slots[reading.0 as usize].meta.offset = offset;
+        }
+        Ok(result)
+    }
+
+    /// How a tensor is read from the memory of its base.
+    pub(super) fn reading_of(&self, handle: Handle) -> Reading {
+        let SlotValue::Tensor { parent: Some((of, step)), .. } = &self.slots[handle.0 as usize].place else {
+            return Reading::default();
+        };
+        let Reading { conjugated, negated } = self.reading_of(*of);
+        match step.op.name() {
+            "aten._conj.default" => Reading { conjugated: !conjugated, negated },
+            "aten._neg_view.default" => Reading { conjugated, negated: !negated },
+            "aten.real.default" => Reading { conjugated: false, negated },
+            "aten.imag.default" => Reading { conjugated: false, negated: negated != conjugated },
+            _ => Reading { conjugated, negated },
+        }
+    }
+
+    /// The pure value that the base of a tensor has, read as the tensor is.
+    pub(super) fn base_as_read(&mut self, base: usize, reading: Reading) -> Result<Pure, OpError> {
+        let mut pure = self.read_slot(self.bases[base].root)?;
+        if reading.conjugated {
+            pure = self.call_pure("aten._conj.default", &[pure.into()])?;
+        }
+        if reading.negated {
+            pure = self.call_pure("aten._neg_view.default", &[pure.into()])?;
+        }
+        Ok(pure)
     }
 
     /// Where a view of a tensor begins in the program's storage, from where it begins in the pure value.
