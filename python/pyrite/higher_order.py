@@ -119,8 +119,19 @@ def cond(taken, other, operands, captured):
         if [_looks(tensor) for tensor in results] != [_looks(tensor) for tensor in others]:
             raise TypeError("the branches give tensors of different shapes or types")
         return results
-    results = (taken if decision.item() else other)(*inputs, *captured)
+    results = _apart((taken if decision.item() else other)(*inputs, *captured), (*inputs, *captured))
     return list(_Touched.apply(len(results), *results, *inputs, *captured)) if torch.is_grad_enabled() else results
+
+
+def _apart(results, inputs):
+    """Results with memory of their own: a body may return what it is given, and what it writes."""
+    places = [_place(each) for each in inputs]
+    return [each.clone() if _place(each) in places else each for each in results]
+
+
+def _place(tensor):
+    """What two tensors in the same memory have in common."""
+    return tensor.untyped_storage()._cdata if torch._C._has_storage(tensor) else id(tensor)
 
 
 class _Touched(torch.autograd.Function):

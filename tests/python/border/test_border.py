@@ -78,6 +78,12 @@ def negative_written(z):
     return z * 1
 
 
+def branch_that_returns_what_it_writes(x):
+    with torch.no_grad():
+        y = torch.compile(lambda x: torch.cond(x.sum() > 0, lambda x: x.sin_(), lambda x: x + 1, (x,)))(x)
+    return x, y
+
+
 # What each is called with, call after call.
 CASES = {
     "outputs_of_other_dtypes_are_views": (
@@ -134,6 +140,7 @@ CASES = {
     "conjugates_are_read_after_a_write": (conjugate_read_after_a_write, [(r(2, 3, dtype=torch.complex64),), (r(4, 4, dtype=torch.complex64),)]),
     "conjugates_are_resolved_by_a_copy": (conjugate_resolved, [(r(3, dtype=torch.complex64),), (r(2, 4, dtype=torch.complex64),)]),
     "writes_to_negatives_reach_the_tensor": (negative_written, [(r(3, dtype=torch.complex64),), (r(2, 4, dtype=torch.complex64),)]),
+    "branches_return_copies_of_what_they_write": (branch_that_returns_what_it_writes, [(torch.ones(4),), (-torch.ones(4),)]),
     "chunks_of_nothing_are_refused": (lambda x: torch._chunk_cat([x, x], 0, 2), [(r(3, 2),), (r(3, 0),)]),
 }
 
