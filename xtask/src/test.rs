@@ -68,6 +68,8 @@ const VARIANTS: &str = "operators.variants";
 const BORDER_SAMPLES: &str = "border.samples";
 /// What compiles random compositions of torch's functions and calls them with changing sizes.
 const COMPOSITIONS: &str = "border.compositions";
+/// What runs the examples in docstrings of torch and torchvision at every entry point.
+const EXAMPLES: &str = "border.examples";
 /// What compiles every model of transformers that can be built small.
 const STRANGERS: &str = "models.strangers";
 
@@ -166,12 +168,13 @@ fn nightly(workspace: &Workspace, processes: &str, report: &mut Report) {
         let mut command = programs::python_with_pyrite(workspace, args)?;
         counted(command.args(PROOFS).env("PYRITE_PROOFS", "all"), Counts::of_pytest)
     });
-    let modules: [(_, _, &[&str]); 8] = [
+    let modules: [(_, _, &[&str]); 9] = [
         ("convolutions", CONVOLUTIONS, &[]),
         ("sizes", SIZES, &["--count", "20"]),
         ("variants", VARIANTS, &[]),
         ("samples at every entry point", BORDER_SAMPLES, &["--count", "4000"]),
         ("compositions", COMPOSITIONS, &["--count", "4000"]),
+        ("examples in documentation", EXAMPLES, &["torch", "torchvision"]),
         ("architectures", ARCHITECTURES, &[]),
         ("regions of architectures", REGIONS, &[]),
         ("models of strangers", STRANGERS, &[]),

@@ -1,4 +1,4 @@
-"""What was found at the border with PyTorch, reduced; and a sample of the sweeps `border.samples` and `border.compositions`."""
+"""What was found at the border with PyTorch, reduced; and samples of the sweeps `border.samples`, `border.compositions` and `border.examples`."""
 
 import warnings
 
@@ -7,14 +7,16 @@ import torch
 import torch.nn.functional as F
 
 import pyrite
-from border import compositions, samples
+from border import compositions, examples, samples
 from border.observe import WAYS, Judge
+from capture import isolation
 from operators.harness import opinfos
 
 # Quick in all, and the same at every run; the sweeps take other seeds.
 SEED = 0
 COUNT = 40
 NAMES = [name for name in opinfos() if name not in samples.LEFT_OUT]
+EXAMPLES = list(examples.docstrings(["torch._torch_docs"]))[7::100]
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +38,16 @@ def test_a_sample_does_what_it_does_in_eager(number):
 def test_a_composition_does_what_it_does_in_eager(number):
     _, difference = compositions.check(SEED, number)
     assert difference is None, difference
+
+
+@pytest.mark.parametrize("way", ["torch", "pyrite"])
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_an_example_in_the_documentation_does_what_it_does_in_eager(number, way, tmp_path):
+    isolation.prepare()
+    answer, death = isolation.in_a_fork(lambda: examples.quietly(lambda: examples.check(EXAMPLES[number], way, str(tmp_path))), 120)
+    assert death is None, death
+    count, _, differences = answer
+    assert count and not differences, differences
 
 
 def r(*shape, dtype=torch.float32):
