@@ -19,7 +19,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 collect_ignore = [] if os.environ.get("PYRITE_PROOFS") else [f"debugger/test_{name}.py" for name in ("minifier", "proof", "scripts", "torch_backends")]
 
 # Why tests may be skipped. Any other reason fails the run: a package that cannot be imported is no reason to test less.
-EXPECTED_SKIPS = ("no Chromium", "memory is read where Linux has it")
+EXPECTED_SKIPS = ("no Chromium", "memory is read where Linux has it", "tests of others are not installed")
 
 
 def pytest_sessionfinish(session, exitstatus):

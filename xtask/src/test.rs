@@ -70,6 +70,8 @@ const BORDER_SAMPLES: &str = "border.samples";
 const COMPOSITIONS: &str = "border.compositions";
 /// What runs the examples in docstrings of torch and torchvision at every entry point.
 const EXAMPLES: &str = "border.examples";
+/// What runs the tests of CPython and of packages inside of captured frames.
+const SUITES: &str = "capture.suites";
 /// What compiles every model of transformers that can be built small.
 const STRANGERS: &str = "models.strangers";
 
@@ -168,7 +170,7 @@ fn nightly(workspace: &Workspace, processes: &str, report: &mut Report) {
         let mut command = programs::python_with_pyrite(workspace, args)?;
         counted(command.args(PROOFS).env("PYRITE_PROOFS", "all"), Counts::of_pytest)
     });
-    let modules: [(_, _, &[&str]); 9] = [
+    let modules: [(_, _, &[&str]); 10] = [
         ("convolutions", CONVOLUTIONS, &[]),
         ("sizes", SIZES, &["--count", "20"]),
         ("variants", VARIANTS, &[]),
@@ -178,6 +180,7 @@ fn nightly(workspace: &Workspace, processes: &str, report: &mut Report) {
         ("architectures", ARCHITECTURES, &[]),
         ("regions of architectures", REGIONS, &[]),
         ("models of strangers", STRANGERS, &[]),
+        ("tests of others", SUITES, &["test", "sympy.core", "sympy.sets", "networkx", "mpmath"]),
     ];
     for (name, module, args) in modules {
         report.step(name, || measured(programs::python_module(workspace, module)?.args(args)));

@@ -417,9 +417,7 @@ impl Evaluator<'_, '_> {
                     "_contextvars.ContextVar" => return Ok(Value::Bound(Rc::new((value.clone(), name.clone())))),
                     // What a pattern, or what it has found, says does not change.
                     "re.Pattern" | "re.Match" => {
-                        if let Value::Known(_, Some(source)) = value {
-                            self.guard(source, Check::Is(object));
-                        }
+                        self.rely_on_object(value);
                         let method = self.class_item(class, name).map(|item| self.host.descriptor(item));
                         if method == Some(Descriptor::BuiltinMethod) {
                             return Ok(Value::Bound(Rc::new((value.clone(), name.clone()))));
@@ -429,14 +427,13 @@ impl Evaluator<'_, '_> {
                     }
                     // The functions of a property do not change.
                     "builtins.property" if matches!(&**name, "fget" | "fset" | "fdel" | "__doc__") => {
-                        if let Value::Known(_, Some(source)) = value {
-                            self.guard(source, Check::Is(object));
-                        }
+                        self.rely_on_object(value);
                         let found = self.constant(object, name)?;
                         return self.wrap(found, &Rc::new(Source::Fixed(found)));
                     }
                     // What a code object says does not change.
                     "builtins.code" | "types.GenericAlias" | "types.UnionType" => {
+                        self.rely_on_object(value);
                         let found = self.constant(object, name)?;
                         return self.wrap(found, &Rc::new(Source::Fixed(found)));
                     }
@@ -450,7 +447,10 @@ impl Evaluator<'_, '_> {
                     let found = self.constant(object, name)?;
                     let method = self.class_item(class, name).map(|item| self.host.descriptor(item));
                     return match self.host.kind(found) {
-                        Kind::Bool | Kind::Int | Kind::Plain | Kind::None => Ok(Value::Known(found, None)),
+                        Kind::Bool | Kind::Int | Kind::Plain | Kind::None => {
+                            self.rely_on_object(value);
+                            Ok(Value::Known(found, None))
+                        }
                         _ if method == Some(Descriptor::BuiltinMethod) => {
                             Ok(Value::Bound(Rc::new((value.clone(), name.clone()))))
                         }
@@ -471,6 +471,13 @@ impl Evaluator<'_, '_> {
                 let described = self.host.describe(object);
                 Err(self.stop(format!("the attribute {name} of {described}")))
             }
+        }
+    }
+
+    /// Relies on which object a value is, where it is from outside: what is read of it does not change.
+    fn rely_on_object(&self, value: &Value) {
+        if let Value::Known(object, Some(source)) = value {
+            self.guard(source, Check::Is(*object));
         }
     }
 

@@ -264,6 +264,17 @@ impl Evaluator<'_, '_> {
         if differ {
             return;
         }
+        let opaque = |object: Object| matches!(self.host.kind(object), Kind::Opaque | Kind::Generator);
+        if let (Value::Known(a, Some(first)), Value::Known(b, Some(second))) = (left, right)
+            && opaque(*a)
+            && opaque(*b)
+        {
+            // Where they are one object, both paths are guarded to lead to it.
+            if a != b {
+                self.guard(first, Check::Differs(second.clone()));
+            }
+            return;
+        }
         for value in [left, right] {
             if let Value::Known(object, Some(source)) = value
                 && !told(*object)
@@ -535,7 +546,11 @@ impl Evaluator<'_, '_> {
                 }
                 let opaque = |o: Object| matches!(self.host.kind(o), Kind::Opaque | Kind::Generator);
                 if a != b && (opaque(*a) || opaque(*b)) {
-                    return Err(self.stop("a comparison of objects that are not understood"));
+                    let usual = self.host.member("builtins", "object").and_then(|it| self.class_item(it, "__eq__"));
+                    if [*a, *b].iter().any(|it| self.class_item(self.host.class_of(*it), "__eq__") != usual) {
+                        return Err(self.stop("a comparison of objects that are not understood"));
+                    }
+                    return self.is_same(&left, &right);
                 }
                 Ok(a == b)
             }

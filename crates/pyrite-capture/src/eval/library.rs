@@ -409,8 +409,10 @@ impl Evaluator<'_, '_> {
                 Value::iterator(Iterate::Count(start, step))
             }
             ("copy.copy", [value]) => match value {
-                Value::List(_) => Value::list(self.items_of(value)?),
-                Value::Dict(_) => return self.call_method(value, &"copy".into(), Vec::new(), Vec::new()).map(Some),
+                Value::List(list) if list.class.is_none() => Value::list(self.items_of(value)?),
+                Value::Dict(dict) if dict.class.is_none() => {
+                    return self.call_method(value, &"copy".into(), Vec::new(), Vec::new()).map(Some);
+                }
                 Value::Tuple(tuple)
                     if tuple.class.is_some_and(|class| self.class_item(class, "__dict__").is_some()) =>
                 {

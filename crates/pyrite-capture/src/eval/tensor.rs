@@ -10,8 +10,10 @@ use pyrite_tensor::DType;
 
 use super::call::Keywords;
 use super::compare::is_graph;
+use super::wrap::origin_of;
 use super::{Evaluator, Run, Stop};
 use crate::host::{Descriptor, Kind, Object};
+use crate::source::Check;
 use crate::value::{ConditionValue, SymbolValue, TensorValue, TupleValue, Value};
 
 /// Functions that make tensors of torch's default type.
@@ -815,7 +817,7 @@ impl Evaluator<'_, '_> {
                 Ok(self.int(size as i64))
             }
             "is_leaf" => {
-                let leaf = self.is_leaf(value)?;
+                let leaf = self.is_leaf_guarded(value)?;
                 Ok(self.bool(leaf))
             }
             "grad" => match (tensor.attributes.borrow().get(name).cloned(), &tensor.origin) {
@@ -833,7 +835,7 @@ impl Evaluator<'_, '_> {
                 let version = self.calls.opaque("pyrite.higher_order.version", vec![node], Vec::new(), unknown);
                 self.result(&version, None)
             }
-            "grad_fn" if self.is_leaf(value)? => Ok(self.none()),
+            "grad_fn" if self.is_leaf_guarded(value)? => Ok(self.none()),
             // What it is stays with torch; that it is there can be told.
             "grad_fn" if self.bodies.is_empty() => {
                 let what = Value::Unknown("the grad_fn of a tensor".into());
@@ -883,6 +885,34 @@ impl Evaluator<'_, '_> {
             None if tensor.parameter || self.unrecorded_view(tensor.node).is_some() => Ok(true),
             None => Ok(!self.requires_grad(value)?),
         }
+    }
+
+    /// As [`Self::is_leaf`], for code that can tell.
+    fn is_leaf_guarded(&mut self, value: &Value) -> Run<bool> {
+        if let Some(origin) = origin_of(value) {
+            let seen = self.read_attribute(origin.object, &origin.source, "is_leaf")?;
+            self.admit(&seen)?;
+        }
+        self.is_leaf(value)
+    }
+
+    /// Relies on where the tensors from outside begin whose memory a tensor lies in.
+    pub(super) fn rely_on_offset(&mut self, node: NodeId) -> Run<()> {
+        let storage = self.tensor_meta(node)?.storage;
+        let class = self.host.member("torch", "Tensor").ok_or_else(|| self.stop("torch.Tensor is missing"))?;
+        let Some(function) = self.class_item(class, "storage_offset") else { return Ok(()) };
+        let mut seen = Vec::new();
+        for known in self.known.values() {
+            if let (Value::Tensor(tensor), Some(origin)) = (known, origin_of(known))
+                && self.tensor_meta(tensor.node).is_ok_and(|meta| meta.storage == storage)
+            {
+                seen.push(self.read_called(origin, function)?);
+            }
+        }
+        for seen in seen {
+            self.guard(&seen.source, Check::Equal(seen.object));
+        }
+        Ok(())
     }
 
     /// What a view that was made while no gradient was recorded is a view of: torch lets it require what that requires, as a leaf.

@@ -344,6 +344,7 @@ impl Evaluator<'_, '_> {
             }
             ("storage_offset", []) if kwargs.is_empty() => {
                 if let Some(offset) = self.tensor_meta(node)?.offset.as_int() {
+                    self.rely_on_offset(node)?;
                     return Ok(Some(self.int(offset)));
                 }
                 let tensor = vec![GraphValue::Tensor(node)];

@@ -146,7 +146,7 @@ def forgotten(value):
     return make
 
 
-@case(forgotten(1), forgotten(2), forgotten(1))
+@case(forgotten(1), forgotten(2), forgotten(1), reuse=Reuse.FREE)
 def kept_until_it_is_forgotten(x):
     return x * setting()
 

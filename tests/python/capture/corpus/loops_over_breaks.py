@@ -1,9 +1,11 @@
-"""Loops that a graph break interrupts, over containers that have changed since the loop began, and over containers that the frame has made."""
+"""Loops that a graph break interrupts, over containers that have changed since the loop began, and over containers that the frame has made.
+
+Each turn of such a loop is a frame of its own, with other values than the last: what is compiled for one is not always used again."""
 
 import collections
 
 import pyrite
-from capture.cases import case, t
+from capture.cases import Reuse, case, t
 
 
 @pyrite.disable
@@ -27,7 +29,7 @@ class Queue(collections.deque):
     pass
 
 
-@case(lambda: ([(1, 2), (3, 4)], t(3)), lambda: ([1, (2, 3), 4], t(3)), lambda: ([(1, (5, 6)), 3], t(3)))
+@case(lambda: ([(1, 2), (3, 4)], t(3)), lambda: ([1, (2, 3), 4], t(3)), lambda: ([(1, (5, 6)), 3], t(3)), reuse=Reuse.FREE)
 def lists_that_grow_before_the_break(items, x):
     found = []
     for item in items:
@@ -38,7 +40,7 @@ def lists_that_grow_before_the_break(items, x):
     return found, x + 1
 
 
-@case(lambda: ([1, 2], t(3)))
+@case(lambda: ([1, 2], t(3)), reuse=Reuse.FREE)
 def lists_that_grow_after_the_break(items, x):
     found = []
     for item in items:
@@ -48,7 +50,7 @@ def lists_that_grow_after_the_break(items, x):
     return found, x + 1
 
 
-@case(lambda: (t(3),))
+@case(lambda: (t(3),), reuse=Reuse.FREE)
 def own_lists_that_grow(x):
     items, found = [1, 2], []
     for place, item in enumerate(items):
@@ -60,7 +62,7 @@ def own_lists_that_grow(x):
     return found, items, x + 1
 
 
-@case(lambda: ([1, 2, 3, 4], t(3)))
+@case(lambda: ([1, 2, 3, 4], t(3)), reuse=Reuse.FREE)
 def lists_that_are_filled_anew(items, x):
     iterator = iter(items)
     next(iterator), next(iterator)
@@ -70,7 +72,7 @@ def lists_that_are_filled_anew(items, x):
     return list(iterator), x + 1
 
 
-@case(lambda: (t(3),))
+@case(lambda: (t(3),), reuse=Reuse.FREE)
 def lists_of_a_class(x):
     found = [seen(item) for item in Pile([1, 2, 3])]
     for item in Pile([4, 5, 6]):
@@ -78,7 +80,7 @@ def lists_of_a_class(x):
     return found, x + 1
 
 
-@case(lambda: (t(3),))
+@case(lambda: (t(3),), reuse=Reuse.FREE)
 def dictionaries_of_a_class(x):
     found = []
     for key in Table({1: 2, 3: 4, 5: 6}):
@@ -88,7 +90,7 @@ def dictionaries_of_a_class(x):
     return found, x + 1
 
 
-@case(lambda: (t(3),))
+@case(lambda: (t(3),), reuse=Reuse.FREE)
 def sets_of_a_class(x):
     found = []
     for member in Group([1, 2, 3]):
@@ -96,7 +98,7 @@ def sets_of_a_class(x):
     return found, x + 1
 
 
-@case(lambda: (t(3),))
+@case(lambda: (t(3),), reuse=Reuse.FREE)
 def deques(x):
     found = []
     for item in collections.deque([1, 2, 3]):

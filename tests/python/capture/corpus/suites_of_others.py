@@ -1,9 +1,11 @@
 """What the test suites of other packages found when each of their tests ran inside of a captured frame, reduced."""
 
 import collections
+import copy
 
+import torch
 
-from capture.cases import case, t
+from capture.cases import Reuse, case, t
 
 
 class Answering(type):
@@ -156,3 +158,53 @@ def sums_of_texts(x):
 @case(lambda: ((t(3),) * 2,))
 def tensors_in_tuples(pair):
     return pair[0] + pair[1], len({id(each) for each in pair})
+
+
+@case(lambda: (torch.finfo(torch.float32), t(3)), lambda: (torch.finfo(torch.float64), t(3)))
+def limits_of_types(limits, x):
+    return x, limits.max, limits.bits, str(limits.dtype)
+
+
+@case(lambda: (slice(None, [1]), t(3)), lambda: (slice(1, None), t(3)), lambda: (slice(2, 3), t(3)))
+def slices_of_anything(part, x):
+    return x, part.start, part.step
+
+
+@case(lambda: (limits_of_types.__code__, t(3)), lambda: (slices_of_anything.__code__, t(3)))
+def names_of_code(code, x):
+    return x, code.co_name, code.co_argcount
+
+
+@case(lambda: (list[int], t(3)), lambda: (dict[str, int], t(3)))
+def parts_of_generic_classes(alias, x):
+    return x, alias.__origin__, alias.__args__
+
+
+@case(lambda: (memoryview(b"ab"), t(3)), lambda: (memoryview(bytearray(b"abc")), t(3)), reuse=Reuse.FREE)
+def sizes_of_views(view, x):
+    return x, view.nbytes, view.readonly
+
+
+@case(lambda: (t(3, grad=True),), lambda: (t(3, grad=True) * 2,), lambda: (t(3, grad=True),))
+def leaves_and_others(x):
+    return x + 1, x.is_leaf, x.grad_fn is None
+
+
+@case(lambda: (t(2, 3),), lambda: (t(4, 3)[1:3],), lambda: (t(4, 3)[2:],))
+def where_tensors_begin(x):
+    return x + 1, x.storage_offset(), x[1:].storage_offset()
+
+
+class Pile(list):
+    pass
+
+
+class Table(dict):
+    pass
+
+
+@case(lambda: (t(3),), reuse=Reuse.FREE)
+def copies_keep_their_class(x):
+    made = [Pile([1]), Table(a=1), collections.Counter("aab"), collections.OrderedDict(a=1), [1], {1: 2}]
+    copies = [copy.copy(each) for each in made]
+    return x + 1, [type(each).__name__ for each in copies], [each == other for each, other in zip(made, copies)]
