@@ -28,7 +28,7 @@ pub fn import<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyModule>
         Bound::from_owned_ptr_or_err(py, top)?;
     }
     let module = loaded()?;
-    module.map_or_else(|| Ok(py.import(key)?), |module| Ok(module.cast_into()?))
+    module.map_or_else(|| py.import(key), |module| Ok(module.cast_into()?))
 }
 
 /// `sys.modules`.

@@ -27,7 +27,7 @@ def test_tests_of_others_pass_inside_of_captured_frames(name):
 
 
 def test_a_difference_is_told(tmp_path):
-    """A backend computes something else than the test expects."""
+    """A backend that is wrong fails the tests that rely on it."""
     text = "import torch\n\ndef test_it():\n    assert torch.relu(torch.tensor([1.0, -1.0])).tolist() == [1.0, 0.0]\n\ndef test_other():\n    assert True\n"
     (tmp_path / "test_telling.py").write_text(text)
     words = [sys.executable, "-m", "capture.suites", "test_telling", "--jobs", "1", "--backend", "relu_accuracy_error_TESTING_ONLY"]

@@ -278,10 +278,7 @@ impl Evaluator<'_, '_> {
             }
             let mut named = Vec::with_capacity(kwargs.len());
             for (key, value) in &kwargs {
-                let value = match self.real(value)? {
-                    Some(value) => value,
-                    None => return Err(self.stop("an argument that is not known")),
-                };
+                let value = self.real(value)?.ok_or_else(|| self.stop("an argument that is not known"))?;
                 named.push((self.host.str(key), value));
             }
             let method = self.constant(object, name)?;

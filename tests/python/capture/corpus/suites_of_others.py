@@ -95,7 +95,7 @@ def formats_that_are_refused(number, x):
 
 
 class Iterated:
-    """Iteration that says something else than what is held."""
+    """Iteration over other items than those that are held."""
 
     def __iter__(self):
         return iter("it")
