@@ -6,7 +6,7 @@ import re
 
 import torch
 
-from capture.cases import case, t
+from capture.cases import Reuse, case, t
 
 
 class Box:
@@ -163,7 +163,12 @@ def plain_objects(a, b, x):
 
 @same_first(object)
 def plain_objects_apart_later(a, b, x):
-    return x + (a == b), a is b, a in [b], len({a, b})
+    return x + (a == b), a is b, a in [b]
+
+
+@case(together(object), apart(object), together(object), reuse=Reuse.FREE)
+def plain_objects_in_a_set(a, b, x):
+    return x + len({a, b})
 
 
 @same_first(lambda: re.compile("a+"))
