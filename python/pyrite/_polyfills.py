@@ -1042,11 +1042,15 @@ def result_type(tensor1, tensor2):
     return torch.add(_as_operand(tensor1), _as_operand(tensor2)).dtype
 
 
-def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     if requires_grad or not isinstance(obj, (torch.Tensor, list, tuple, int, float)):
         return _transforms.refuse("a call of torch.asarray with other data than numbers and tensors")
     made = as_tensor(obj, dtype)
-    return made.clone() if copy and made is obj else made
+    if copy and made is obj:
+        made = made.clone()
+    if requires_grad is False and made.requires_grad:
+        return _transforms.refuse("torch.asarray of a leaf, which lets it require no gradient") if made.is_leaf else made.detach()
+    return made
 
 
 # What follows is called with floats that change from call to call, which `torch.scalar_tensor` makes tensors of.

@@ -208,3 +208,9 @@ def copies_keep_their_class(x):
     made = [Pile([1]), Table(a=1), collections.Counter("aab"), collections.OrderedDict(a=1), [1], {1: 2}]
     copies = [copy.copy(each) for each in made]
     return x + 1, [type(each).__name__ for each in copies], [each == other for each, other in zip(made, copies)]
+
+
+@case(lambda: (t(3, grad=True),))
+def arrays_without_gradients(x):
+    b = x + 2
+    return b, torch.asarray(b, requires_grad=False), torch.asarray(b)
