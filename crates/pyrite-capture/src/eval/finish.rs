@@ -15,7 +15,7 @@ use crate::source::{Check, Source};
 use crate::value::{Iterate, Origin, Value};
 
 /// An object that is changed is compared with this many others at each call; where there are more, it is guarded to be itself.
-const MAX_APART: usize = 32;
+const MAX_APART: usize = 128;
 
 /// Recipes under construction.
 #[derive(Default)]
@@ -164,7 +164,7 @@ impl Evaluator<'_, '_> {
         })
     }
 
-    /// Relies on it that what was changed is nothing else that was looked at by another path, where it was seen unchanged.
+    /// Relies on it that what was changed is nothing else that was looked at by another path, where it was seen unchanged: ADR 56.
     fn guard_changed_apart(&self) {
         let mut changed: Vec<&Origin> = self.changed.iter().filter_map(origin_of).collect();
         // What an object keeps in a dictionary of its own is read from the object.
@@ -186,7 +186,7 @@ impl Evaluator<'_, '_> {
         for origins in alike.values_mut() {
             origins.sort_by_cached_key(|origin| origin.source.to_string());
         }
-        for origin in changed {
+        for origin in &changed {
             let others = &alike.get(&self.host.class_of(origin.object)).map(Vec::as_slice).unwrap_or_default();
             // So many cost less as the objects that they are.
             if others.len() > MAX_APART {
@@ -194,6 +194,10 @@ impl Evaluator<'_, '_> {
                 continue;
             }
             for other in others.iter().filter(|other| other.object != origin.object) {
+                // Of two that were changed, one says so.
+                if other.object < origin.object && changed.iter().any(|it| it.object == other.object) {
+                    continue;
+                }
                 match (&*origin.source, &*other.source) {
                     (Source::Fixed(_), _) => self.guard(&other.source, Check::Differs(origin.source.clone())),
                     _ => self.guard(&origin.source, Check::Differs(other.source.clone())),

@@ -250,3 +250,15 @@ def globals_that_come_and_go(x):
         said = str(error)
     del AssertionError
     return x + len(said), AssertionError is TypeError
+
+
+def boxes(count, together):
+    made = [Box(number) for number in range(count)]
+    return [*made[:-1], made[0]] if together else made
+
+
+@case(lambda: (boxes(40, False), t(3)), lambda: (boxes(40, True), t(3)), lambda: (boxes(40, False), t(3)))
+def many_objects_that_are_changed(held, x):
+    for box in held:
+        box.value += 1
+    return x + held[0].value, held[-1].value
