@@ -165,7 +165,15 @@ impl Evaluator<'_, '_> {
                     View::Values => "values",
                     View::Items => "items",
                 };
-                let class = self.library("builtins", "dict")?;
+                // A proxy of a dictionary, and one that keeps an order, have views of their own.
+                let class = match &view.dict {
+                    Value::Dict(dict) if dict.behind.is_some() => dict.class,
+                    Value::Dict(dict) if dict.class.is_some_and(|class| self.is_ordered(class)) => {
+                        Some(self.library("collections", "OrderedDict")?)
+                    }
+                    _ => None,
+                };
+                let class = class.map_or_else(|| self.library("builtins", "dict"), Ok)?;
                 let method = self.class_item(class, method).ok_or("a missing method")?;
                 let dict = self.recipe(kitchen, &view.dict)?;
                 Recipe::Call(method, vec![dict], Vec::new())
@@ -795,8 +803,8 @@ fn is_hashed_late(key: &Value) -> bool {
 fn is_filled_after(value: &Value) -> bool {
     match value {
         Value::View(view) => is_filled_after(&view.dict),
-        Value::Dict(dict) => dict.class.is_some(),
-        Value::Set(set) => set.class.is_some(),
+        Value::Dict(dict) => dict.entries.borrow().iter().any(|(_, key, _)| is_hashed_late(key)),
+        Value::Set(set) => set.class.is_some() || set.entries.borrow().iter().any(|(_, key, _)| is_hashed_late(key)),
         Value::Deque(_) => true,
         _ => false,
     }

@@ -2,6 +2,7 @@
 
 import collections
 import copy
+import types
 
 import torch
 
@@ -214,3 +215,32 @@ def copies_keep_their_class(x):
 def arrays_without_gradients(x):
     b = x + 2
     return b, torch.asarray(b, requires_grad=False), torch.asarray(b)
+
+
+class Hashed:
+    def __init__(self, number):
+        self.number = number
+
+    def __hash__(self):
+        return self.number
+
+    def __eq__(self, other):
+        return self.number == other.number
+
+
+@case(lambda: (t(3),))
+def views_of_proxies_and_of_orders(x):
+    proxy = types.MappingProxyType({"a": 1})
+    ordered = collections.OrderedDict(a=1)
+    views = [proxy.items(), proxy.keys(), ordered.keys(), ordered.values()]
+    print("break")
+    return x, [type(view).__name__ for view in views], [list(view) for view in views]
+
+
+@case(lambda: (t(3),))
+def iterators_over_objects_that_hash(x):
+    table, group = {Hashed(1): 1, Hashed(2): 2}, {Hashed(3)}
+    keys, pairs, members = iter(table), zip(table), iter(group)
+    first = next(keys).number
+    print("break")
+    return x, first, [key.number for key in keys], [key.number for key, in pairs], [member.number for member in members]
