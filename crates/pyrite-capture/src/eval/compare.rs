@@ -67,6 +67,10 @@ impl Evaluator<'_, '_> {
 
     /// As [`Self::plain_guarded`], also for lists and dictionaries of such: a new object, for functions that only read it.
     pub(super) fn real(&mut self, value: &Value) -> Run<Option<Object>> {
+        self.nested(|this| this.real_inside(value))
+    }
+
+    fn real_inside(&mut self, value: &Value) -> Run<Option<Object>> {
         let class = match value {
             Value::List(list) if list.class.is_none() => self.host.member("builtins", "list"),
             Value::Dict(dict) if dict.class.is_none() => self.host.member("builtins", "dict"),

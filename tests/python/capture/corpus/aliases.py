@@ -200,7 +200,7 @@ def holds_itself():
 @case(lambda: (t(3),))
 def lists_that_hold_themselves(x):
     held = holds_itself()
-    return x + len(held), repr(held), repr({1: held}), f"{held!a}"
+    return x + len(held), repr(held), repr({1: held}), f"{held!a}", ascii(held), "%s" % held, "{}".format(held), str((held,))
 
 
 @case(lambda: (t(3),))
