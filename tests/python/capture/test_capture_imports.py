@@ -130,3 +130,25 @@ def test_a_module_that_comes_later_is_found(made):
     assert torch.equal(compiled(x), x - 1)
     sys.modules["made_later"].nowhere = 1
     assert torch.equal(compiled(x), x)
+
+
+def test_a_frame_with_other_builtins_is_captured():
+    """As `exec` and the constructors of named tuples have them: nothing of Pyrite's may look for `__import__` there."""
+    bare = eval("lambda x: (x + 1, None)", {"__builtins__": {}})
+    compiled = pyrite.compile(bare, backend="eager")
+    for size in (2, 3):
+        x = torch.ones(size)
+        assert torch.equal(compiled(x)[0], x + 1)
+
+
+def test_a_frame_runs_plain_while_torch_jit_traces():
+    module = torch.nn.Linear(2, 2).eval()
+    x = torch.randn(1, 2)
+
+    def traced(x):
+        return torch.jit.trace(module, x)
+
+    made = pyrite.compile(traced, backend="eager")(x)
+    # What it computes depends on its input: nothing was recorded as a constant.
+    other = torch.randn(1, 2)
+    assert torch.equal(made(other), module(other)) and not torch.equal(made(x), made(other))
