@@ -1,86 +1,44 @@
 //! `pyrite compile FILE`: takes a program through the stages of ahead-of-time autograd and says what they made.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
-use clap::ValueEnum;
-use pyrite_codegen::passes::{self, LOWER, Machine, Side};
-use pyrite_compiler::Options;
-use pyrite_compiler::aot::{Partitioner, Stages, partition_by_default, partition_by_min_cut};
-use pyrite_compiler::backends::{compile_native, decisions, schedule_at};
-use pyrite_diag::{Code, Diagnostic, Location, counted, nearest};
-use pyrite_ir::Graph;
-use pyrite_ir::print::{PrintOptions, ReproInfo, print, print_repro};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use pyrite_codegen::passes::{self, LOWER, Side};
+use pyrite_diag::{Code, Diagnostic, nearest};
+use pyrite_ir::print::{PrintOptions, print};
 use pyrite_passes::{Random, Table};
 use pyrite_session::Program;
-use pyrite_session::backend::node_diagnostic;
-use pyrite_session::execution::direction;
+use pyrite_session::compilation::{Compilation, Compiled, Intermediate, Listing, Partition};
 use serde_json::json;
 
 use crate::failure::{Failure, tell_notes};
 use crate::{ExitCode, Host, Outcome};
 
-/// How the joint graph is partitioned.
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Partition {
-    /// Save as few bytes as possible
-    MinCut,
-    /// Save every value that the backward graph reads
-    Default,
-}
-
-/// Which operators are decomposed.
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Decompositions {
-    /// Only composite operators
-    Composite,
-    /// Everything outside of PyTorch's core ATen set
-    Core,
-    /// Everything that can be lowered to loops
-    Loops,
-}
-
-/// An intermediate graph.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Functional,
-    Joint,
-    Forward,
-    Backward,
-}
-
 /// What to print.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Print {
     /// A graph.
-    Graph(Stage),
-    /// What the native compiler makes of the halves: kernels with their memory dependencies, and calls.
-    Kernels,
-    /// The kernels as PTX for GPUs.
-    Ptx,
-    /// The scheduled program before or after a pass of the native compiler.
-    Schedule(Side, &'static str, Option<Machine>),
-    /// The numbered decisions of the native compiler.
-    Decisions,
+    Graph(Intermediate),
+    /// What the native compiler makes of the graphs.
+    Native(Listing),
 }
 
 impl Print {
     fn parse(text: &str) -> Result<Self, String> {
-        let wanted = match text {
-            "functional" => Self::Graph(Stage::Functional),
-            "joint" => Self::Graph(Stage::Joint),
-            "forward" => Self::Graph(Stage::Forward),
-            "backward" => Self::Graph(Stage::Backward),
-            "kernels" => Self::Kernels,
-            "ptx" => Self::Ptx,
-            "decisions" => Self::Decisions,
-            other => return Self::parse_schedule(other),
+        if let Some(graph) = Intermediate::ALL.into_iter().find(|graph| graph.name() == text) {
+            return Ok(Self::Graph(graph));
+        }
+        let listing = match text {
+            "kernels" => Listing::Kernels,
+            "ptx" => Listing::Ptx,
+            "decisions" => Listing::Decisions,
+            other => Self::parse_schedule(other)?,
         };
-        Ok(wanted)
+        Ok(Self::Native(listing))
     }
 
     /// `before:PASS` or `after:PASS`.
-    fn parse_schedule(text: &str) -> Result<Self, String> {
+    fn parse_schedule(text: &str) -> Result<Listing, String> {
         let Some((side, name)) = text.split_once(':').and_then(|(side, name)| match side {
             "before" => Some((Side::Before, name)),
             "after" => Some((Side::After, name)),
@@ -97,7 +55,7 @@ impl Print {
             Some((LOWER, ..)) if side == Side::Before => {
                 Err("nothing is scheduled before lower; functional, forward and backward print its graphs".to_owned())
             }
-            Some((pass, _, only)) => Ok(Self::Schedule(side, pass, only)),
+            Some((pass, _, only)) => Ok(Listing::Schedule(side, pass, only)),
             None => {
                 let names: Vec<&str> = passes::all().map(|(name, ..)| name).collect();
                 // A part of a name is a likely slip, too.
@@ -107,11 +65,6 @@ impl Print {
                 Err(format!("there is no pass `{name}`{meant}; the passes are {}", names.join(", ")))
             }
         }
-    }
-
-    /// Whether the native compiler has a part in it.
-    fn is_native(self) -> bool {
-        !matches!(self, Self::Graph(_))
     }
 }
 
@@ -128,7 +81,7 @@ pub struct Compile {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "partition", "memory_budget", "fallback_random", "decompositions", "forward_only"])]
     load_args: Option<PathBuf>,
     /// Partitioner, which decides what the forward graph saves for the backward graph
-    #[arg(long, value_enum, default_value = "min-cut")]
+    #[arg(long, default_value = "min-cut", value_parser = partition())]
     partition: Partition,
     /// Memory budget for saved activations, as a fraction of what is saved if no matmul is recomputed
     #[arg(long, default_value_t = 1.0)]
@@ -137,8 +90,8 @@ pub struct Compile {
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     fallback_random: bool,
     /// Which operators are decomposed
-    #[arg(long, value_enum, default_value = "composite")]
-    decompositions: Decompositions,
+    #[arg(long, default_value = "composite", value_parser = decompositions())]
+    decompositions: Table,
     /// Do not compute gradients
     #[arg(long)]
     forward_only: bool,
@@ -166,206 +119,61 @@ impl Compile {
             return Err(Failure::of(problem.hint("name one, or what `--save-args` wrote with `--load-args FILE`")));
         };
         let program = Program::open(path, &host.reading)?;
-        if self.load_args.is_some() {
-            return self.with_kept_options(&program, path)?.compile(&program, path);
-        }
+        let mut compilation =
+            if self.load_args.is_some() { Compilation::kept(&program, path)? } else { self.compilation() };
         if let Some(kept) = &self.save_args {
-            self.keep(&program, kept)?;
+            compilation.keep(&program, kept)?;
         }
-        self.compile(&program, path)
-    }
-
-    /// Writes the program with its options and without the data of its inputs.
-    fn keep(&self, program: &Program, path: &Path) -> Result<(), Failure> {
-        let mut inputs = program.read.inputs.clone();
-        if let Some(inputs) = &mut inputs {
-            inputs.storages.iter_mut().for_each(|storage| storage.name = None);
+        if let Some(Print::Native(_)) = self.print {
+            compilation.decompositions = Table::Loops;
         }
-        let name =
-            |value: Option<clap::builder::PossibleValue>| value.map_or_else(String::new, |v| v.get_name().to_owned());
-        let metadata = vec![
-            ("pyrite".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
-            ("partition".to_owned(), name(self.partition.to_possible_value())),
-            ("memory_budget".to_owned(), self.memory_budget.to_string()),
-            ("fallback_random".to_owned(), self.fallback_random.to_string()),
-            ("decompositions".to_owned(), name(self.decompositions.to_possible_value())),
-            ("forward_only".to_owned(), self.forward_only.to_string()),
-        ];
-        let text =
-            print_repro(&program.read.graph, &ReproInfo { metadata, inputs, main: None }, &PrintOptions::default());
-        let written = tempfile::NamedTempFile::new_in(
-            path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")),
-        )
-        .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()).map(|()| file))
-        .and_then(|file| file.persist(path).map_err(|error| error.error));
-        written.map(|_| ()).map_err(|error| {
-            let what = Diagnostic::error(Code::new("compile::cannot-write"), "cannot save the arguments");
-            let what = what.at(Location::in_file(path)).cause(error.to_string());
-            Failure::of(what.hint("free disk space, or choose another file with --save-args"))
-        })
-    }
-
-    /// The command with the options that a file was kept with.
-    fn with_kept_options(&self, program: &Program, path: &Path) -> Result<Self, Failure> {
-        let missing = |key: &str| {
-            let message = format!("the file has no `{key}`");
-            let what = Diagnostic::error(Code::new("compile::not-kept"), message).at(Location::in_file(path));
-            Failure::of(what.hint("write it with `pyrite compile --save-args`"))
-        };
-        let said = |key: &'static str| program.read.get(key).ok_or_else(|| missing(key));
-        Ok(Self {
-            partition: Partition::from_str(said("partition")?, false).map_err(|_| missing("partition"))?,
-            memory_budget: said("memory_budget")?.parse().map_err(|_| missing("memory_budget"))?,
-            fallback_random: said("fallback_random")?.parse().map_err(|_| missing("fallback_random"))?,
-            decompositions: Decompositions::from_str(said("decompositions")?, false)
-                .map_err(|_| missing("decompositions"))?,
-            forward_only: said("forward_only")?.parse().map_err(|_| missing("forward_only"))?,
-            file: None,
-            save_args: None,
-            load_args: self.load_args.clone(),
-            print: self.print,
-            rewrites: self.rewrites,
-            repeat: self.repeat,
-            json: self.json,
-        })
-    }
-
-    fn compile(&self, program: &Program, path: &Path) -> Outcome {
         if !self.json {
-            tell_notes(program);
+            tell_notes(&program);
         }
-        let partitioner: Partitioner = match self.partition {
-            Partition::MinCut => partition_by_min_cut(),
-            Partition::Default => partition_by_default(),
-        };
-        let table = match self.decompositions {
-            _ if self.print.is_some_and(Print::is_native) => Table::Loops,
-            Decompositions::Composite => Table::Composite,
-            Decompositions::Core => Table::Core,
-            Decompositions::Loops => Table::Loops,
-        };
-        let options = Options {
-            direction: direction(program, self.forward_only),
-            memory_budget: self.memory_budget,
-            random: if self.fallback_random { Random::Eager } else { Random::Stream },
-            rewrites: self.rewrites,
-            ..Options::default()
-        };
-        let mut best: Option<Stages> = None;
-        for _ in 0..self.repeat {
-            let stages = Stages::of(&program.read.graph, &partitioner, table, &options)
-                .map_err(|error| Failure::of(node_diagnostic(path, &error, "compiling failed")))?;
-            let total = |s: &Stages| s.times.iter().map(|(_, t)| *t).sum::<Duration>();
-            if best.as_ref().is_none_or(|b| total(&stages) < total(b)) {
-                best = Some(stages);
-            }
-        }
-        let Some(stages) = best else { return Ok(ExitCode::SUCCESS) };
+        let compiled = compilation.run(&program, path, self.rewrites, self.repeat)?;
         match self.print {
-            Some(Print::Kernels) => print_kernels(path, &stages, &options)?,
-            Some(Print::Ptx) => print_ptx(path, &stages, &options)?,
-            Some(Print::Schedule(side, pass, only)) => print_schedules(path, &stages, &options, (side, pass, only))?,
-            Some(Print::Decisions) => print_decisions(path, &stages, &options)?,
-            Some(Print::Graph(stage)) => print_stage(&stages, stage)?,
-            None if self.json => println!("{:#}", summary(program, &stages)),
-            None => tell(program, &stages),
+            Some(Print::Native(listing)) => print!("{}", compiled.listing(listing, path)?),
+            Some(Print::Graph(which)) => print_graph(&compiled, which)?,
+            None if self.json => println!("{:#}", summary(&program, &compiled)),
+            None => tell(&program, &compiled),
         }
         Ok(ExitCode::SUCCESS)
     }
-}
 
-/// The graphs that the native compiler compiles: the halves, or the whole where there are none.
-fn compiled_graphs(stages: &Stages) -> impl Iterator<Item = (&'static str, &Graph)> {
-    let halves = stages.partition.is_some();
-    graphs(stages).into_iter().filter_map(move |(stage, name, graph)| {
-        let compiled = match stage {
-            Stage::Functional => !halves,
-            stage => stage != Stage::Joint,
-        };
-        compiled.then_some((name, graph))
-    })
-}
-
-/// Prints the kernels and calls of each graph that is compiled.
-fn print_kernels(path: &Path, stages: &Stages, options: &Options) -> Result<(), Failure> {
-    for (name, graph) in compiled_graphs(stages) {
-        let compiled = compile_native(graph, options)
-            .map_err(|error| Failure::of(node_diagnostic(path, &error, "compiling failed")))?;
-        let kernels = counted(compiled.kernels().count() as u64, "kernel", "kernels");
-        let calls = counted(compiled.calls() as u64, "call", "calls");
-        let fallbacks = match compiled.fallbacks() {
-            [] => "none".to_owned(),
-            names => names.join(", "),
-        };
-        println!("# {name}: {kernels}, {calls}; fallbacks to reference kernels: {fallbacks}\n");
-        print!("{compiled}");
-    }
-    Ok(())
-}
-
-/// Prints the kernels of each graph that is compiled, as PTX for GPUs.
-fn print_ptx(path: &Path, stages: &Stages, options: &Options) -> Result<(), Failure> {
-    for (name, graph) in compiled_graphs(stages) {
-        let compiled = compile_native(graph, options)
-            .map_err(|error| Failure::of(node_diagnostic(path, &error, "compiling failed")))?;
-        println!("// {name}: {}", counted(compiled.kernels().count() as u64, "kernel", "kernels"));
-        for kernel in compiled.kernels() {
-            println!("\n{}", pyrite_codegen::ptx::listing(kernel));
+    fn compilation(&self) -> Compilation {
+        Compilation {
+            partition: self.partition,
+            memory_budget: self.memory_budget,
+            random: if self.fallback_random { Random::Eager } else { Random::Stream },
+            decompositions: self.decompositions,
+            forward_only: self.forward_only,
         }
     }
-    Ok(())
 }
 
-/// Prints the scheduled program of each graph that is compiled, as it is before or after a pass.
-fn print_schedules(
-    path: &Path,
-    stages: &Stages,
-    options: &Options,
-    (side, pass, only): (Side, &str, Option<Machine>),
-) -> Result<(), Failure> {
-    let side_name = match side {
-        Side::Before => "before",
-        Side::After => "after",
+/// The partitioners.
+fn partition() -> impl TypedValueParser<Value = Partition> {
+    let help = |partition| match partition {
+        Partition::MinCut => "Save as few bytes as possible",
+        Partition::Default => "Save every value that the backward graph reads",
     };
-    let machine = match only {
-        Some(Machine::Gpu) => ", for a GPU",
-        Some(Machine::Cpu) | None => "",
+    let values = Partition::ALL.map(|partition| PossibleValue::new(partition.name()).help(help(partition)));
+    PossibleValuesParser::new(values).map(|name| Partition::from_name(&name).unwrap_or(Partition::MinCut))
+}
+
+/// The tables of decompositions.
+fn decompositions() -> impl TypedValueParser<Value = Table> {
+    let help = |table| match table {
+        Table::Composite => "Only composite operators",
+        Table::Core => "Everything outside of PyTorch's core ATen set",
+        Table::Loops => "Everything that can be lowered to loops",
     };
-    for (name, graph) in compiled_graphs(stages) {
-        let text = schedule_at(graph, options, side, pass)
-            .map_err(|error| Failure::of(node_diagnostic(path, &error, "compiling failed")))?;
-        println!("# {name} {side_name} {pass}{machine}");
-        print!("{text}");
-    }
-    Ok(())
+    let values = Table::ALL.map(|table| PossibleValue::new(table.name()).help(help(table)));
+    PossibleValuesParser::new(values).map(|name| Table::from_name(&name).unwrap_or_default())
 }
 
-/// Prints the decisions of the native compiler for each graph, numbered as `--rewrites` counts them.
-fn print_decisions(path: &Path, stages: &Stages, options: &Options) -> Result<(), Failure> {
-    for (name, graph) in compiled_graphs(stages) {
-        let made = decisions(graph, options)
-            .map_err(|error| Failure::of(node_diagnostic(path, &error, "compiling failed")))?;
-        println!("# {name}: {}", counted(made.len() as u64, "decision", "decisions"));
-        for (index, decision) in made.iter().enumerate() {
-            println!("{:>4} {decision}", index + 1);
-        }
-    }
-    Ok(())
-}
-
-fn graphs(stages: &Stages) -> Vec<(Stage, &'static str, &Graph)> {
-    let mut graphs = vec![(Stage::Functional, "functional", &stages.functional.graph)];
-    graphs.extend(stages.joint.as_ref().map(|j| (Stage::Joint, "joint", &j.graph)));
-    if let Some(partition) = &stages.partition {
-        graphs.push((Stage::Forward, "forward", &partition.forward));
-        graphs.push((Stage::Backward, "backward", &partition.backward));
-    }
-    graphs
-}
-
-fn print_stage(stages: &Stages, wanted: Stage) -> Result<(), Failure> {
-    let found = graphs(stages).into_iter().find(|(stage, ..)| *stage == wanted);
-    let Some((_, _, graph)) = found else {
+fn print_graph(compiled: &Compiled, which: Intermediate) -> Result<(), Failure> {
+    let Some(graph) = compiled.graph(which) else {
         let message = "there is no such graph: no input of the program requires a gradient";
         return Err(Failure::of(
             Diagnostic::error(Code::new("cli::no-stage"), message).hint("the functional graph is all there is"),
@@ -375,9 +183,10 @@ fn print_stage(stages: &Stages, wanted: Stage) -> Result<(), Failure> {
     Ok(())
 }
 
-fn summary(program: &Program, stages: &Stages) -> serde_json::Value {
+fn summary(program: &Program, compiled: &Compiled) -> serde_json::Value {
+    let stages = &compiled.stages;
     let nodes: serde_json::Map<String, serde_json::Value> =
-        graphs(stages).into_iter().map(|(_, name, graph)| (name.to_owned(), json!(graph.len()))).collect();
+        compiled.graphs().map(|(name, graph)| (name.to_owned(), json!(graph.len()))).collect();
     let times: serde_json::Map<String, serde_json::Value> =
         stages.times.iter().map(|(name, time)| ((*name).to_owned(), json!(time.as_secs_f64()))).collect();
     json!({
@@ -399,9 +208,10 @@ fn bytes(count: f64) -> String {
     }
 }
 
-fn tell(program: &Program, stages: &Stages) {
+fn tell(program: &Program, compiled: &Compiled) {
+    let stages = &compiled.stages;
     println!("{:<12} {:>6} nodes", "captured", program.read.graph.len());
-    for (_, name, graph) in graphs(stages) {
+    for (name, graph) in compiled.graphs() {
         println!("{name:<12} {:>6} nodes", graph.len());
     }
     if let Some(partition) = &stages.partition {

@@ -23,6 +23,23 @@ pub enum Table {
 }
 
 impl Table {
+    /// All of them, the smallest first.
+    pub const ALL: [Self; 3] = [Self::Composite, Self::Core, Self::Loops];
+
+    /// Its name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Composite => "composite",
+            Self::Core => "core",
+            Self::Loops => "loops",
+        }
+    }
+
+    /// The one with that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|table| table.name() == name)
+    }
+
     /// Whether an operator is to be replaced by its decomposition.
     pub fn covers(self, op: &Operator) -> bool {
         let Decompose::Rule(_) = op.def.decompose else { return false };

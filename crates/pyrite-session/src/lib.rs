@@ -32,6 +32,7 @@
 pub mod analyze;
 pub mod backend;
 pub mod bisect;
+pub mod compilation;
 pub mod dumps;
 pub mod environment;
 mod error;
