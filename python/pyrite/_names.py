@@ -123,6 +123,8 @@ def table():
         add(f"torch._higher_order_ops.{name}", value)
     for owner in torch.Tensor.__mro__[:-1]:
         for name, value in vars(owner).items():
+            if isinstance(value, types.FunctionType) and not _is_of(value, "torch"):
+                continue
             if isinstance(value, (types.MethodDescriptorType, types.WrapperDescriptorType, types.FunctionType)):
                 add(f"torch.Tensor.{name}", value)
     add("torch.Tensor.__torch_function__", torch.Tensor.__torch_function__.__func__)
@@ -158,8 +160,16 @@ def _higher_order():
         yield name, value
 
 
+# Where packages that torch needs define decorators.
+_DECORATING = ("typing_extensions",)
+
+
 def _is_of(value, module_name):
     owner = getattr(value, "__module__", None) or ""
+    if isinstance(value, types.FunctionType) and not is_library(value.__code__.co_filename):
+        # `functools.wraps` gives what a program wraps around a function that function's module, but not its globals.
+        wrapper = value.__globals__.get("__name__") or ""
+        owner = owner if wrapper in _DECORATING else wrapper
     return owner.split(".")[0] == module_name.split(".")[0] or owner.lstrip("_") == module_name or owner == "_collections"
 
 

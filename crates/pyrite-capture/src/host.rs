@@ -216,6 +216,8 @@ pub trait Host {
     fn slice(&self, parts: [Object; 3]) -> Object;
     /// A member of a module, such as `builtins.ValueError`.
     fn member(&self, module: &str, name: &str) -> Option<Object>;
+    /// Whether something that `torch.Tensor` holds is torch's own, and not put there by a program.
+    fn is_by_torch(&self, held: Object) -> bool;
     /// The function of `pyrite._polyfills` that stands for a builtin.
     fn polyfill(&self, name: &str) -> Option<Object>;
 

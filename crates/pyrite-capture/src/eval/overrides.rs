@@ -503,12 +503,14 @@ impl Evaluator<'_, '_> {
             return Ok(None);
         }
         let pair: Vec<Value> = std::iter::once(left.clone()).chain(right.cloned()).collect();
-        if !self.may_be_shown(&pair, &Vec::new()) {
+        let stem = name.trim_end_matches('_');
+        let (method, reflected) = (format!("__{stem}__"), format!("__r{stem}__"));
+        let shown = self.may_be_shown(&pair, &Vec::new());
+        if !shown && !self.is_replaced(&method) && !self.is_replaced(&reflected) {
             return Ok(None);
         }
-        let stem = name.trim_end_matches('_');
         let by_name = std::mem::take(&mut self.overrides.by_name);
-        if !by_name && let Some(result) = self.own_operator(&format!("__{stem}__"), left, right)? {
+        if !by_name && let Some(result) = self.own_operator(&method, left, right)? {
             return Ok(Some(result));
         }
         // Python asks objects before torch sees them.
@@ -517,13 +519,16 @@ impl Evaluator<'_, '_> {
         }
         let (found, args) = match right {
             Some(right) if !is_tensor(left) => {
-                if !by_name && let Some(result) = self.own_operator(&format!("__r{stem}__"), right, Some(left))? {
+                if !by_name && let Some(result) = self.own_operator(&reflected, right, Some(left))? {
                     return Ok(Some(result));
                 }
                 (format!("reflected_{name}"), vec![right.clone(), left.clone()])
             }
             _ => (format!("operator_{name}"), pair),
         };
+        if !shown {
+            return Ok(None);
+        }
         match self.host.member("pyrite._overrides", &found) {
             Some(function) => {
                 let shown =
@@ -538,18 +543,34 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// `torch.Tensor`.
+    fn tensor_class(&self) -> Run<Object> {
+        self.host.member("torch", "Tensor").ok_or_else(|| self.stop("a missing class"))
+    }
+
+    /// Whether a program has put something of its own into `torch.Tensor` under a name.
+    fn is_replaced(&self, name: &str) -> bool {
+        let held = self.host.member("torch", "Tensor").and_then(|class| self.class_item(class, name));
+        held.is_some_and(|held| !self.host.is_by_torch(held))
+    }
+
+    /// What a tensor's class holds under a name where that is not torch's: of a subclass, or in place of torch's own.
+    fn own_method(&self, class: Option<Object>, name: &str) -> Run<Option<Object>> {
+        if class.is_none() && !self.is_replaced(name) {
+            return Ok(None);
+        }
+        let torch = self.tensor_class()?;
+        let found = self.class_item(class.unwrap_or(torch), name);
+        Ok(found.filter(|_| found != self.class_item(torch, name) || self.is_replaced(name)))
+    }
+
     /// What a method of a tensor's class that torch does not have gives.
     fn own_operator(&mut self, method: &str, tensor: &Value, other: Option<&Value>) -> Run<Option<Value>> {
         let Value::Tensor(held) = tensor else { return Ok(None) };
-        let Some(class) = held.class else { return Ok(None) };
-        let torch = self.host.member("torch", "Tensor").ok_or_else(|| self.stop("a missing class"))?;
-        let found = self.class_item(class, method);
-        if found == self.class_item(torch, method) {
-            return Ok(None);
+        let Some(found) = self.own_method(held.class, method)? else { return Ok(None) };
+        if self.host.descriptor(found) != Descriptor::Function {
+            return Err(self.stop(format!("the method {method} of a tensor's class")));
         }
-        let Some(found) = found.filter(|found| self.host.descriptor(*found) == Descriptor::Function) else {
-            return Err(self.stop(format!("the method {method} of a tensor subclass")));
-        };
         let function = self.wrap(found, &Rc::new(Source::Fixed(found)))?;
         let args = std::iter::once(tensor.clone()).chain(other.cloned()).collect();
         let result = self.call(&function, args, Vec::new())?;
@@ -561,19 +582,15 @@ impl Evaluator<'_, '_> {
 
     /// `len`, `getitem` or `setitem` of a tensor.
     pub(super) fn item_overridden(&mut self, name: &str, tensor: &Value, rest: &[Value]) -> Run<Option<Value>> {
-        if !self.may_be_shown(std::slice::from_ref(tensor), &Vec::new()) && !self.may_be_shown(rest, &Vec::new()) {
-            return Ok(None);
-        }
         let method = format!("__{name}__");
         if let Value::Tensor(held) = tensor
-            && let Some(class) = held.class
+            && self.own_method(held.class, &method)?.is_some()
         {
-            let torch = self.host.member("torch", "Tensor").ok_or_else(|| self.stop("a missing class"))?;
-            let found = self.class_item(class, &method);
-            if found != self.class_item(torch, &method) {
-                let method = self.attribute(tensor, &method.into())?;
-                return self.call(&method, rest.to_vec(), Vec::new()).map(Some);
-            }
+            let method = self.attribute(tensor, &method.into())?;
+            return self.call(&method, rest.to_vec(), Vec::new()).map(Some);
+        }
+        if !self.may_be_shown(std::slice::from_ref(tensor), &Vec::new()) && !self.may_be_shown(rest, &Vec::new()) {
+            return Ok(None);
         }
         let all: Vec<Value> = std::iter::once(tensor.clone()).chain(rest.iter().cloned()).collect();
         if name == "len" && self.metadata_answers_for_wrapper(tensor, "size")? {
@@ -591,8 +608,12 @@ impl Evaluator<'_, '_> {
     /// An attribute of a tensor that its class has its own of, or that is shown to others; nothing where it is torch's.
     pub(super) fn attribute_overridden(&mut self, value: &Value, name: &Rc<str>) -> Run<Option<Value>> {
         let Value::Tensor(tensor) = value else { return Ok(None) };
+        if self.is_replaced(name) {
+            let class = tensor.class.map_or_else(|| self.tensor_class(), Ok)?;
+            return self.class_attribute_of(value, class, name).map(Some);
+        }
         if let Some(class) = tensor.class {
-            let torch = self.host.member("torch", "Tensor").ok_or_else(|| self.stop("a missing class"))?;
+            let torch = self.tensor_class()?;
             let found = self.class_item(class, name);
             if found != self.class_item(torch, name)
                 && let Some(found) = found

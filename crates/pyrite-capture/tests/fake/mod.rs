@@ -267,6 +267,10 @@ impl Host for FakePython {
         (module == "builtins" && exists).then(|| self.class(&format!("builtins.{name}")))
     }
 
+    fn is_by_torch(&self, _: Object) -> bool {
+        true
+    }
+
     fn polyfill(&self, _: &str) -> Option<Object> {
         None
     }

@@ -294,6 +294,21 @@ impl Host for Python3<'_> {
         found
     }
 
+    fn is_by_torch(&self, held: Object) -> bool {
+        let function = match self.descriptor(held) {
+            Descriptor::Function => held,
+            Descriptor::Property(inner)
+            | Descriptor::CachedProperty(inner)
+            | Descriptor::ClassMethod(inner)
+            | Descriptor::StaticMethod(inner) => inner,
+            _ => return true,
+        };
+        // `__module__` is what `functools.wraps` copies; where a function reads its globals is not.
+        let module = self.bound(function).getattr("__globals__").and_then(|globals| globals.get_item("__name__"));
+        let module = module.and_then(|name| name.extract::<String>());
+        module.map_or(true, |name| name == "torch" || name.starts_with("torch."))
+    }
+
     fn polyfill(&self, name: &str) -> Option<Object> {
         if name.starts_with("numpy.") {
             let twin = import(self.py, "pyrite._arrays").and_then(|arrays| arrays.call_method1("twin", (name,)));
