@@ -13,8 +13,16 @@ use crate::value::{
 };
 
 /// Attributes of functions that are no items of their `__dict__`.
-const FUNCTION_SLOTS: [&str; 7] =
-    ["__doc__", "__name__", "__qualname__", "__module__", "__annotations__", "__defaults__", "__kwdefaults__"];
+const FUNCTION_SLOTS: [&str; 8] = [
+    "__doc__",
+    "__name__",
+    "__qualname__",
+    "__module__",
+    "__annotations__",
+    "__defaults__",
+    "__kwdefaults__",
+    "__type_params__",
+];
 
 impl Evaluator<'_, '_> {
     /// `object.name`.
@@ -710,12 +718,14 @@ impl Evaluator<'_, '_> {
                 self.made_at.insert(Rc::as_ptr(&shown).addr(), self.root);
                 Ok(Value::Dict(shown))
             }
-            "__globals__" | "__builtins__" | "__type_params__" => {
+            "__globals__" | "__builtins__" => {
                 Err(self.stop(format!("the attribute {name} of a function created in the frame")))
             }
             _ => {
                 let Value::Known(class, _) = self.class_of(value)? else { return Err(self.stop("a function")) };
                 match self.class_item(class, name) {
+                    // Generic functions are not created in captured frames.
+                    Some(_) if &**name == "__type_params__" => Ok(Value::tuple(Vec::new())),
                     Some(_) => Err(self.stop(format!("the attribute {name} of a function created in the frame"))),
                     None => {
                         let message = format!("'function' object has no attribute '{name}'");

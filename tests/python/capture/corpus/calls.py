@@ -382,3 +382,27 @@ def _(value: list):
 @case(lambda: (t(3), 5), lambda: (t(3), [5]), lambda: (t(3), "s"))
 def singledispatch(x, value):
     return x + described(value)
+
+
+def renamed():
+    """A function as decorators make them that give each its own name: with a copy of the code."""
+
+    def doubled(x):
+        return x * 2
+
+    doubled.__code__ = doubled.__code__.replace(co_name="doubled by two")
+    return doubled
+
+
+@case(lambda: (renamed(), t(3)))
+def code_that_is_equal_in_every_call(function, x):
+    return function(x) + 1
+
+
+@case(lambda: (t(3),))
+def decorated_in_the_frame(x):
+    @torch.no_grad()
+    def doubled(y):
+        return y * 2
+
+    return doubled(x), doubled.__name__
