@@ -174,6 +174,10 @@ pub struct Resume {
     pub stack: Vec<Option<RecipeId>>,
     /// The bound locals that are alive, by their slots; those of cells are cells.
     pub locals: Vec<(usize, RecipeId)>,
+    /// The bound locals that nothing reads any more and that hold objects which exist all the same.
+    pub kept: Vec<(usize, RecipeId)>,
+    /// The locals that need not hold what they held when the frame began.
+    pub written: Vec<usize>,
     /// Why.
     pub why: Break,
 }

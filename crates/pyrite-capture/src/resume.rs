@@ -4,12 +4,12 @@
 //! original, so that jumps and exception handlers mean what they meant, with three additions:
 //!
 //! 1. a prologue that puts the values back and jumps to the instruction that could not be captured;
-//! 2. after that instruction, and where it jumps to, calls of further resume functions that begin right there: these
-//!    are captured anew;
+//! 2. after that instruction, and where it jumps to, returns that say where the frame goes on: further resume functions
+//!    begin right there, and are captured anew;
 //! 3. cells become free variables, so that the functions of the frame keep sharing them.
 //!
-//! The additions of (2) are not protected by the exception table: what is raised after them is the further function's
-//! own to handle.
+//! The additions of (2) are not protected by the exception table, and nothing runs after them: what is raised later is the
+//! further function's own to handle.
 //!
 //! A generator that waits is made anew in the same way: its function begins at the instruction that yields, so that it waits
 //! there once it has been advanced.
@@ -76,6 +76,8 @@ pub struct Continuation {
     pub nulls: Vec<bool>,
     /// The slots that are passed.
     pub slots: Vec<usize>,
+    /// The slots that are bound and that nothing reads any more: they are passed after those to keep alive what they hold.
+    pub kept: Vec<usize>,
 }
 
 /// How the slots of the original are numbered in a resume function.
@@ -319,7 +321,7 @@ fn forward(op: Op) -> Option<Op> {
     })
 }
 
-/// Emits the call of the function that goes on after an instruction, or where it jumps to.
+/// Emits the return that says where a frame goes on after an instruction, or where that jumps to.
 #[allow(clippy::too_many_arguments, reason = "the parts of one code object under construction")]
 fn continuation(
     code: &Code,
@@ -344,11 +346,11 @@ fn continuation(
         _ => {}
     }
     bound.sort_unstable();
-    let passed: Vec<usize> =
-        bound.into_iter().filter(|slot| live[*slot] || is_cell(code, *slot) || *slot == 0).collect();
+    let (passed, kept): (Vec<usize>, Vec<usize>) =
+        bound.into_iter().partition(|slot| live[*slot] || is_cell(code, *slot) || *slot == 0);
     let constant = consts.len();
     consts.push(Object(0));
-    // `helper((stack…), (locals…))`. What is on the stack stays there, NULLs too: returning clears it.
+    // `return helper((stack…), (locals…))`. What is on the stack stays there, NULLs too: returning clears it.
     let mut helper = [Instruction::new(Op::PushNull, 0, line), Instruction::new(Op::LoadConst, constant as u32, line)];
     if code.version.is_null_above() {
         helper.reverse();
@@ -360,17 +362,17 @@ fn continuation(
         pushed += 1;
     }
     out.push(Instruction::new(Op::BuildTuple, pushed as u32 - 2, line));
-    for slot in &passed {
+    for slot in passed.iter().chain(&kept) {
         let op = if is_cell(code, *slot) { Op::LoadClosure } else { Op::LoadFast };
         out.push(Instruction::new(op, slots.number[*slot], line));
     }
-    out.push(Instruction::new(Op::BuildTuple, passed.len() as u32, line));
+    out.push(Instruction::new(Op::BuildTuple, (passed.len() + kept.len()) as u32, line));
     if code.version == Version::V311 {
         out.push(Instruction::new(Op::Precall, 2, line));
     }
     out.push(Instruction::new(Op::Call, 2, line));
     out.push(Instruction::new(Op::ReturnValue, 0, line));
-    continuations.push(Continuation { constant, place, nulls, slots: passed });
+    continuations.push(Continuation { constant, place, nulls, slots: passed, kept });
     Some(())
 }
 

@@ -60,12 +60,6 @@ OUTSIDE = re.compile(
 )
 
 
-# Differences that are known, by what is said of them, and why.
-KNOWN = {
-    "Warning has the wrong stacklevel": "each graph break leaves a frame on the stack below the one that goes on",
-}
-
-
 class Found:
     """A test: its name, and what makes a callable of it, with a context around the call."""
 
@@ -257,7 +251,7 @@ def differing(tests, backend, time_limit):
 
     def asked(chosen, answers):
         for each, (text, death) in zip(chosen, answers):
-            if (told := death or text) not in (None, "skipped") and not any(known in told for known in KNOWN):
+            if (told := death or text) not in (None, "skipped"):
                 yield each, told
 
     works = [functools.partial(captured, each, backend) for each in tests]

@@ -44,7 +44,7 @@ impl Evaluator<'_, '_> {
     pub(super) fn finish_return(&mut self, value: &Value) -> Cooked<Plan> {
         let mut kitchen = Kitchen::default();
         let result = self.recipe(&mut kitchen, value)?;
-        self.finish(kitchen, End::Return(result))
+        self.finish(kitchen, End::Return(result), &[])
     }
 
     /// The plan of a frame that goes on in Python.
@@ -65,18 +65,25 @@ impl Evaluator<'_, '_> {
             });
         }
         let live = live_slots(&frame.code, first);
-        let mut locals = Vec::new();
+        let (mut locals, mut dead, mut written) = (Vec::new(), Vec::new(), Vec::new());
         for (slot, value) in frame.slots.iter().enumerate() {
-            if let Some(value) = value
-                && (live[slot] || matches!(value, Value::Cell(_)))
-            {
-                locals.push((slot, self.recipe(&mut kitchen, value)?));
+            if value.is_some() || self.entry.slots.get(slot).is_some_and(Option::is_some) {
+                written.push(slot);
+            }
+            match value {
+                Some(value) if live[slot] || matches!(value, Value::Cell(_)) => {
+                    locals.push((slot, self.recipe(&mut kitchen, value)?));
+                }
+                Some(value) => dead.push((slot, value.clone())),
+                None => {}
             }
         }
-        self.finish(kitchen, End::Break(Box::new(Resume { first, last, stack, locals, why })))
+        let kept = Vec::new();
+        self.finish(kitchen, End::Break(Box::new(Resume { first, last, stack, locals, kept, written, why })), &dead)
     }
 
-    fn finish(&mut self, mut kitchen: Kitchen, end: End) -> Cooked<Plan> {
+    /// The plan of a frame with an end, where these slots hold what nothing reads any more.
+    fn finish(&mut self, mut kitchen: Kitchen, mut end: End, dead: &[(usize, Value)]) -> Cooked<Plan> {
         self.guard_wrappers().map_err(|_| "a wrapper subclass that cannot be taken apart".to_owned())?;
         self.check_modes()?;
         self.check_settings()?;
@@ -85,6 +92,14 @@ impl Evaluator<'_, '_> {
             return Err("a number that depends on data or chance decides what is done".to_owned());
         }
         let (effects, changes) = self.effects(&mut kitchen)?;
+        if let End::Break(resume) = &mut end {
+            // Objects from outside, and those of the frame's own that something else refers to.
+            resume.kept.extend(dead.iter().filter_map(|(slot, value)| {
+                let made = value.identity().and_then(|identity| kitchen.made.get(&identity).copied());
+                let found = || source_of(value).map(|source| kitchen.add(Recipe::Source(source)));
+                Some((*slot, made.or_else(found)?))
+            }));
+        }
         let asserted: Vec<(NodeId, (usize, usize))> = std::mem::take(&mut self.asserted);
         let asserted_at = asserted.first().map(|(_, at)| *at).into_iter().chain(self.fallible).min();
         let asserted =
@@ -359,4 +374,14 @@ fn holds_generator(value: &Value) -> bool {
         Iterate::Zip(inner, _) | Iterate::Map(_, inner) => inner.iter().any(holds_generator),
         Iterate::List(..) | Iterate::Items(..) | Iterate::Watched(..) | Iterate::Count(..) => false,
     }
+}
+
+/// Where an object from outside was found that nothing else keeps alive.
+fn source_of(value: &Value) -> Option<Rc<Source>> {
+    let source = match value {
+        Value::Known(_, source) => source.clone(),
+        Value::Lazy(origin) => Some(origin.source.clone()),
+        other => origin_of(other).map(|origin| origin.source.clone()),
+    };
+    source.filter(|source| !matches!(**source, Source::Fixed(_)))
 }

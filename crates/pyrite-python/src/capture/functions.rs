@@ -12,6 +12,7 @@ use pyrite_capture::assemble::assemble;
 use pyrite_capture::resume::{Continuation, NewCode, Point, argument_slots, closure_slots, resume_code};
 
 use super::objects::bound;
+use super::run::Next;
 
 /// A function that goes on at a point of a frame.
 pub struct Resumption {
@@ -69,7 +70,7 @@ fn code_object<'py>(
                     slots: continuation.slots.clone(),
                     until: None,
                 };
-                let helper = GoOn { code: original.clone().unbind(), point };
+                let helper = GoOn { code: original.clone().unbind(), point, kept: continuation.kept.clone() };
                 Bound::new(py, helper)?.into_any()
             }
             None => bound(py, *constant),
@@ -132,11 +133,13 @@ impl Resumption {
     }
 }
 
-/// The helper that a resume function calls after the instruction it ran: the frame goes on, and is captured again.
+/// The helper that a resume function calls after the instruction it ran, to return what it gives: where the frame goes on.
 #[pyclass(module = "pyrite._native", frozen)]
 pub struct GoOn {
     code: Py<PyAny>,
     point: Point,
+    /// The slots that nothing reads any more, after those of the point.
+    kept: Vec<usize>,
 }
 
 #[pymethods]
@@ -146,14 +149,19 @@ impl GoOn {
         slf.clone()
     }
 
-    fn __call__<'py>(
-        &self,
-        py: Python<'py>,
-        stack: &Bound<'py, PyTuple>,
-        locals: &Bound<'py, PyTuple>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let frame = calling_globals(py)?;
-        super::run::go_on(py, self.code.bind(py), &self.point, &frame, stack, locals)
+    fn __call__(&self, py: Python<'_>, stack: &Bound<'_, PyTuple>, locals: &Bound<'_, PyTuple>) -> PyResult<Next> {
+        let mut locals = locals.iter().map(Bound::unbind);
+        let slots = self.point.slots.iter().copied().zip(&mut locals).collect();
+        let kept = self.kept.iter().copied().zip(locals).collect();
+        Ok(Next {
+            original: self.code.clone_ref(py),
+            point: self.point.clone(),
+            globals: calling_globals(py)?.unbind(),
+            slots,
+            kept,
+            written: Vec::new(),
+            stack: stack.iter().map(Bound::unbind).collect(),
+        })
     }
 }
 

@@ -25,6 +25,7 @@ use super::functions::Mapping;
 use super::guards::{Found, Frame, is_float, take_found};
 use super::objects::bound;
 use super::records::Watch;
+use super::run::{Caller, caller_of};
 use super::store::{CodeState, Kept, Miss, global_state, is_watched};
 use crate::modules::import;
 
@@ -344,12 +345,13 @@ unsafe fn captured(frame: *mut u8) -> Option<Raw> {
         set_extra(code.as_ptr(), if asked(&code, "is_compiler") { QUIET } else { SKIP });
         return None;
     }
+    let caller = caller_of(code.as_ptr());
     let nested = NESTED.get();
     if nested >= MAX_NESTED {
         return None;
     }
     NESTED.set(nested + 1);
-    let outcome = run_frame(py, &code, &view, &config);
+    let outcome = run_frame(py, &code, &view, &config, caller);
     NESTED.set(nested);
     match outcome {
         Ok(Some(value)) => Some(value.into_ptr()),
@@ -380,6 +382,7 @@ fn run_frame<'py>(
     code: &Bound<'py, PyAny>,
     frame: &Frame,
     config: &Arc<Config>,
+    caller: Caller,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some(state) = code_state(code)? else {
         set_skip(code);
@@ -408,7 +411,7 @@ fn run_frame<'py>(
             let mut found = take_found();
             match kept.walk.check(py, frame, &mut found) {
                 Ok(()) if kept.constraints_hold(py, &found) => {
-                    return carry_out(py, &state, kept, found, frame);
+                    return carry_out(py, &state, kept, found, frame, caller);
                 }
                 Ok(()) => {
                     super::guards::give_back(found);
@@ -461,7 +464,7 @@ fn run_frame<'py>(
     plans.retain(|known| known.config.strong_count() > 0);
     plans.push(kept.clone());
     drop(plans);
-    carry_out(py, &state, &kept, found, frame)
+    carry_out(py, &state, &kept, found, frame, caller)
 }
 
 /// What becomes of a frame that no plan fits, by the switches of `pyrite._switches`.
@@ -488,8 +491,9 @@ fn carry_out<'py>(
     kept: &Rc<Kept>,
     found: Found,
     frame: &Frame,
+    caller: Caller,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let run = || super::run::run(py, state, kept, found, frame);
+    let run = || super::run::run(py, state, kept, found, frame, caller);
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
         let text = format!("a bug in Pyrite {}; please report it with the program", env!("CARGO_PKG_VERSION"));
         Err(PyRuntimeError::new_err(text))

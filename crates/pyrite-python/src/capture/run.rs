@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "CPython's frames are raw pointers")]
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use pyo3::exceptions::PyRuntimeError;
@@ -22,12 +23,47 @@ use super::store::{CodeState, Kept};
 use crate::modules::import;
 
 thread_local! {
-    /// How many frames have gone on inside of one another.
-    static DEPTH: Cell<usize> = const { Cell::new(0) };
+    /// The code that [`go_on`] calls, until its frame begins.
+    static CALLED: Cell<*mut ffi::PyObject> = const { Cell::new(std::ptr::null_mut()) };
 }
 
-/// A frame that breaks this often inside of itself, as in a long loop, runs plain from there on.
-const MAX_DEPTH: usize = 64;
+/// Who calls a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// The program.
+    Program,
+    /// [`go_on`], which a frame that breaks is to return to with its [`Next`].
+    GoOn,
+}
+
+/// Who calls a frame of this code that begins now.
+pub fn caller_of(code: *mut ffi::PyObject) -> Caller {
+    if CALLED.get() != code {
+        return Caller::Program;
+    }
+    CALLED.set(std::ptr::null_mut());
+    Caller::GoOn
+}
+
+/// Where a frame goes on, and with what. A function that a frame goes on in returns this once it has come to where the next
+/// one begins: it has left the stack before that is called, so a frame takes one place there however often it breaks.
+#[pyclass(module = "pyrite._native", frozen)]
+pub struct Next {
+    /// The code that the frame was written in.
+    pub original: Py<PyAny>,
+    /// The point of that code.
+    pub point: Point,
+    /// The globals of the frame.
+    pub globals: Py<PyAny>,
+    /// What its slots hold, cells for those that are.
+    pub slots: Vec<(usize, Py<PyAny>)>,
+    /// What nothing reads any more, in slots that keep it alive.
+    pub kept: Vec<(usize, Py<PyAny>)>,
+    /// The slots that need not hold what they held before.
+    pub written: Vec<usize>,
+    /// What is on its stack, without NULLs.
+    pub stack: Vec<Py<PyAny>>,
+}
 
 /// The objects that a run of a plan starts from.
 struct Held<'py> {
@@ -46,6 +82,7 @@ pub fn run<'py>(
     kept: &Rc<Kept>,
     found: Found,
     frame: &Frame,
+    caller: Caller,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     kept.calls.set(kept.calls.get() + 1);
     // What was found is borrowed from objects that the program, or another thread meanwhile, may change.
@@ -102,7 +139,10 @@ pub fn run<'py>(
         End::Break(resume) => {
             // SAFETY: the globals of the frame are live.
             let globals = unsafe { Bound::from_borrowed_ptr(py, frame.globals) };
-            go_on_after(py, state, resume, &globals, &values).map(Some)
+            let next = Bound::new(py, next_after(py, state, resume, &globals, &values))?;
+            // What the frame no longer refers to ends here.
+            drop((values, held));
+            if caller == Caller::GoOn { Ok(Some(next.into_any())) } else { go_on(next).map(Some) }
         }
     }
 }
@@ -141,55 +181,75 @@ pub fn prepared<'py>(
     Ok(inputs)
 }
 
-fn go_on_after<'py>(
+/// Where a frame goes on at the end of a plan: before the instructions that Python runs.
+fn next_after<'py>(
     py: Python<'py>,
     state: &CodeState,
     resume: &Resume,
     globals: &Bound<'py, PyAny>,
     values: &[Bound<'py, PyAny>],
-) -> PyResult<Bound<'py, PyAny>> {
-    let point = Point {
+) -> Next {
+    let value = |recipe: usize| values[recipe].clone().unbind();
+    let original = state
+        .mapping
+        .as_ref()
+        .map_or_else(|| bound(py, state.code.object).unbind(), |mapping| mapping.object.clone_ref(py));
+    Next {
+        original,
+        point: point_after(resume),
+        globals: globals.clone().unbind(),
+        slots: resume.locals.iter().map(|(slot, recipe)| (*slot, value(*recipe))).collect(),
+        kept: resume.kept.iter().map(|(slot, recipe)| (*slot, value(*recipe))).collect(),
+        written: resume.written.clone(),
+        stack: resume.stack.iter().flatten().map(|recipe| value(*recipe)).collect(),
+    }
+}
+
+/// The point at which Python goes on at the end of a plan.
+fn point_after(resume: &Resume) -> Point {
+    Point {
         place: resume.first,
         nulls: resume.stack.iter().map(Option::is_none).collect(),
         slots: resume.locals.iter().map(|(slot, _)| *slot).collect(),
         until: Some(resume.last),
-    };
-    let slots: Vec<(usize, Bound<'py, PyAny>)> =
-        resume.locals.iter().map(|(slot, recipe)| (*slot, values[*recipe].clone())).collect();
-    let stack = resume.stack.iter().flatten().map(|recipe| values[*recipe].clone()).collect();
-    let original = match &state.mapping {
-        Some(mapping) => mapping.object.bind(py).clone(),
-        None => bound(py, state.code.object),
-    };
-    let function = function_of(py, &original, &point, Way::Plain)?;
-    let function = function.ok_or_else(|| PyRuntimeError::new_err("a frame cannot go on where its graph ended"))?;
-    function.call(py, globals, &slots, stack)
+    }
 }
 
-/// Whether what goes on is captured.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Captured,
-    Plain,
+/// Lets a frame go on until it returns or raises: Python runs what could not be captured, what follows is captured again.
+/// What its slots hold lives as long as they do.
+fn go_on<'py>(mut next: Bound<'py, Next>) -> PyResult<Bound<'py, PyAny>> {
+    let py = next.py();
+    let mut alive = BTreeMap::new();
+    loop {
+        let now = next.get();
+        now.written.iter().for_each(|slot| drop(alive.remove(slot)));
+        alive.extend(now.slots.iter().chain(&now.kept).map(|(slot, value)| (*slot, value.clone_ref(py))));
+        let function = function_of(py, now.original.bind(py), &now.point)?;
+        let function = function.ok_or_else(|| PyRuntimeError::new_err("a frame cannot go on after a break"))?;
+        let slots: Vec<_> = now.slots.iter().map(|(slot, value)| (*slot, value.bind(py).clone())).collect();
+        let stack = now.stack.iter().map(|value| value.bind(py).clone()).collect();
+        let before = CALLED.replace(function.code(py).as_ptr());
+        let result = with_capture(|| function.call(py, now.globals.bind(py), &slots, stack));
+        CALLED.set(before);
+        match result?.cast_into_exact::<Next>() {
+            Ok(further) => next = further,
+            Err(result) => return Ok(result.into_inner()),
+        }
+    }
 }
 
-/// The function that goes on at a point of a frame of `original`.
-fn function_of(
-    py: Python<'_>,
-    original: &Bound<'_, PyAny>,
-    point: &Point,
-    way: Way,
-) -> PyResult<Option<Rc<Resumption>>> {
+/// The function that goes on at a point of a frame of `original`. Those that Python runs the first instructions of are not
+/// captured.
+fn function_of(py: Python<'_>, original: &Bound<'_, PyAny>, point: &Point) -> PyResult<Option<Rc<Resumption>>> {
     let Some(state) = code_state(original)? else { return Ok(None) };
-    let key = (point.clone(), way == Way::Plain);
-    if let Some(known) = state.resumptions.borrow().get(&key) {
+    if let Some(known) = state.resumptions.borrow().get(point) {
         return Ok(known.clone());
     }
     let made = resumption(py, &state.code, original, point)?;
     let made = match made {
         Some((made, mapping)) => {
             let code = made.code(py);
-            if way == Way::Plain {
+            if point.until.is_some() {
                 set_skip(&code);
             } else {
                 super::hook::set_mapping(&code, mapping)?;
@@ -198,7 +258,7 @@ fn function_of(
         }
         None => None,
     };
-    state.resumptions.borrow_mut().insert(key, made.clone());
+    state.resumptions.borrow_mut().insert(point.clone(), made.clone());
     Ok(made)
 }
 
@@ -227,33 +287,7 @@ pub fn code_after<'py>(
     original: &Bound<'py, PyAny>,
     resume: &Resume,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let point = Point {
-        place: resume.first,
-        nulls: resume.stack.iter().map(Option::is_none).collect(),
-        slots: resume.locals.iter().map(|(slot, _)| *slot).collect(),
-        until: Some(resume.last),
-    };
-    Ok(function_of(py, original, &point, Way::Plain)?.map(|function| function.code(py)))
-}
-
-/// Goes on in a frame after an instruction that Python ran: what the helpers in resume functions call.
-pub fn go_on<'py>(
-    py: Python<'py>,
-    original: &Bound<'py, PyAny>,
-    point: &Point,
-    globals: &Bound<'py, PyAny>,
-    stack: &Bound<'py, PyTuple>,
-    locals: &Bound<'py, PyTuple>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let depth = DEPTH.get();
-    let way = if depth < MAX_DEPTH { Way::Captured } else { Way::Plain };
-    let function = function_of(py, original, point, way)?;
-    let function = function.ok_or_else(|| PyRuntimeError::new_err("a frame cannot go on after a break"))?;
-    let slots: Vec<(usize, Bound<'py, PyAny>)> = point.slots.iter().copied().zip(locals.iter()).collect();
-    DEPTH.set(depth + 1);
-    let result = with_capture(|| function.call(py, globals, &slots, stack.iter().collect()));
-    DEPTH.set(depth);
-    result
+    Ok(function_of(py, original, &point_after(resume))?.map(|function| function.code(py)))
 }
 
 fn make<'py>(

@@ -125,7 +125,7 @@ pub struct CodeState {
     /// Numbers that have changed but that Python has to know.
     fixed: RefCell<FxHashSet<Source>>,
     /// Functions in which frames of this code go on; the second kind is never captured.
-    pub resumptions: RefCell<FxHashMap<(Point, bool), Option<Rc<Resumption>>>>,
+    pub resumptions: RefCell<FxHashMap<Point, Option<Rc<Resumption>>>>,
     /// How often no plan fitted.
     pub misses: Cell<u32>,
     /// How often guards on each source failed.
@@ -303,15 +303,13 @@ pub fn translate(plan: &mut Plan, mapping: &Mapping) -> Option<()> {
     let place = |place: usize| mapping.places.get(place).copied().flatten();
     resume.first = place(resume.first)?;
     resume.last = place(resume.last)?;
-    let mut locals = Vec::with_capacity(resume.locals.len());
-    for (slot, recipe) in &resume.locals {
-        // What a prologue took its values from is not needed any more.
-        if let Some(original) = mapping.slots.get(*slot).copied().flatten() {
-            locals.push((original, *recipe));
-        }
+    // What a prologue took its values from is not needed any more.
+    let original = |slot: usize| mapping.slots.get(slot).copied().flatten();
+    for slots in [&mut resume.locals, &mut resume.kept] {
+        *slots = slots.iter().filter_map(|(slot, recipe)| Some((original(*slot)?, *recipe))).collect();
+        slots.sort_unstable();
     }
-    locals.sort_unstable();
-    resume.locals = locals;
+    resume.written = resume.written.iter().filter_map(|slot| original(*slot)).collect();
     Some(())
 }
 
