@@ -155,7 +155,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// `array.dtype`.
-    fn array_type(&mut self, array: &Rc<InstanceValue>) -> Run<Value> {
+    pub(super) fn array_type(&mut self, array: &Rc<InstanceValue>) -> Run<Value> {
         let tensor = self.tensor_of_array(array)?;
         let dtype = self.attribute(&tensor, &"dtype".into())?;
         let (Value::Known(dtype, _), Some(maker)) = (dtype, self.host.member("pyrite._arrays", "type_of")) else {
@@ -898,6 +898,7 @@ impl Evaluator<'_, '_> {
     fn instance_attribute(&mut self, value: &Value, instance: &Rc<InstanceValue>, name: &Rc<str>) -> Run<Value> {
         let class = instance.class;
         match &**name {
+            "__class__" if self.is_array(class) => return self.class_of(value),
             "__class__" => {
                 // A property of that name is what the object says of itself.
                 return match self.class_item(class, name).map(|found| (found, self.host.descriptor(found))) {

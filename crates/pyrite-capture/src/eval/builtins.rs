@@ -64,6 +64,25 @@ const PURE: [&str; 52] = [
     "numpy.int64",
 ];
 
+/// Functions of numpy that give an array, not a number, where it has no dimensions.
+const MAKES_ARRAYS: [&str; 15] = [
+    "array",
+    "asarray",
+    "asanyarray",
+    "broadcast_to",
+    "copy",
+    "empty",
+    "empty_like",
+    "full",
+    "full_like",
+    "ones",
+    "ones_like",
+    "reshape",
+    "squeeze",
+    "zeros",
+    "zeros_like",
+];
+
 /// Functions of those modules that change what they are given.
 const CHANGING: [&str; 3] = ["operator.setitem", "operator.delitem", "operator.iconcat"];
 
@@ -235,7 +254,16 @@ impl Evaluator<'_, '_> {
         {
             return Ok(Some(result));
         }
-        self.call_polyfill(name, args.to_vec(), kwargs.clone())
+        let made = self.call_polyfill(name, args.to_vec(), kwargs.clone())?;
+        if let Some(stem) = name.strip_prefix("numpy.")
+            && MAKES_ARRAYS.contains(&stem)
+            && let Some(Value::Instance(array)) = &made
+            && self.is_array(array.class)
+            && self.is_scalar_of_numpy(array)?
+        {
+            return Err(self.stop(format!("an array of {name} that has no dimensions")));
+        }
+        Ok(made)
     }
 
     /// Whether autocast is on for a device, and which type it chooses.

@@ -54,6 +54,12 @@ impl Evaluator<'_, '_> {
             Value::Function(function) => self.call_function(&function.clone(), args, kwargs),
             Value::Method(parts) => {
                 args.insert(0, parts.1.clone());
+                if let Value::Instance(array) = &parts.1
+                    && self.is_array(array.class)
+                    && !self.in_torch_numpy()
+                {
+                    return self.call_array_method(&parts.0.clone(), args, kwargs);
+                }
                 self.call(&parts.0.clone(), args, kwargs)
             }
             Value::Bound(parts) => self.call_method(&parts.0.clone(), &parts.1.clone(), args, kwargs),
@@ -346,6 +352,30 @@ impl Evaluator<'_, '_> {
                 Err(self.stop(format!("a call of {text}")))
             }
         }
+    }
+
+    /// A method of an array. Some give an array, not a number, where it has no dimensions.
+    fn call_array_method(&mut self, function: &Value, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
+        let name = super::wrap::origin_of(function).and_then(|origin| self.constant(origin.object, "__name__").ok());
+        let name = name.and_then(|name| self.host.as_str(name)).unwrap_or_default();
+        let ellipsis = self.host.member("builtins", "Ellipsis");
+        let rest = |value: &Value| matches!(value, Value::Known(object, _) if Some(*object) == ellipsis);
+        let makes_array = match (&*name, args.as_slice()) {
+            ("reshape" | "squeeze", _) => true,
+            ("__getitem__", [_, Value::Tuple(index)]) => index.items.iter().any(rest),
+            ("__getitem__", [_, index]) => rest(index),
+            _ => false,
+        };
+        let is_number = |this: &Self, value: &Value| match value {
+            Value::Instance(array) if this.is_array(array.class) => this.is_scalar_of_numpy(array),
+            _ => Ok(false),
+        };
+        let makes_array = makes_array && !is_number(self, &args[0])?;
+        let made = self.call(function, args, kwargs)?;
+        if makes_array && is_number(self, &made)? {
+            return Err(self.stop(format!("an array of the method {name} that has no dimensions")));
+        }
+        Ok(made)
     }
 
     /// Whether a function of numpy computes a number from numbers and does nothing else.

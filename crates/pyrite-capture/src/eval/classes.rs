@@ -50,7 +50,13 @@ impl Evaluator<'_, '_> {
                 (None, None) => named(self, "torch", "Tensor"),
             },
             // Arrays are numpy's to whoever asks.
-            Value::Instance(instance) if self.is_array(instance.class) => named(self, "numpy", "ndarray"),
+            Value::Instance(instance) if self.is_array(instance.class) => {
+                if !self.in_torch_numpy() && self.is_scalar_of_numpy(instance)? {
+                    let dtype = self.array_type(&instance.clone())?;
+                    return self.attribute(&dtype, &"type".into());
+                }
+                named(self, "numpy", "ndarray")
+            }
             Value::Instance(instance) => Ok(Value::Known(instance.class, None)),
             Value::Tuple(tuple) => match tuple.class {
                 Some(class) => Ok(Value::Known(class, None)),
@@ -120,6 +126,12 @@ impl Evaluator<'_, '_> {
     /// Whether a class is the one that stands for numpy's arrays.
     pub(super) fn is_array(&self, class: Object) -> bool {
         self.host.class_name(class) == "torch._numpy._ndarray.ndarray"
+    }
+
+    /// Whether an array stands for a number of numpy's: what its functions compute and pick is one where it has no dimensions.
+    pub(super) fn is_scalar_of_numpy(&self, array: &InstanceValue) -> Run<bool> {
+        let Value::Tensor(tensor) = self.tensor_of_array(array)? else { return Ok(false) };
+        Ok(array.origin.is_none() && self.tensor_meta(tensor.node)?.shape.is_empty())
     }
 
     /// `isinstance(value, classes)`.
