@@ -149,25 +149,38 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    /// Whether a function makes a tensor of numbers of which one is a float.
-    fn makes_floats(&mut self, name: &str, numbers: &[Value]) -> Run<bool> {
-        if !matches!(name, "tensor" | "as_tensor" | "full" | "arange" | "scalar_tensor") {
-            return Ok(false);
+    /// The type of the tensor that a function makes of numbers that name none, where torch's default decides it.
+    fn type_by_default(&mut self, name: &str, numbers: &[Value]) -> Run<Option<DType>> {
+        const OF_NUMBERS: [&str; 5] = ["tensor", "as_tensor", "full", "arange", "scalar_tensor"];
+        let makes_floats = MAKERS.contains(&name);
+        if !makes_floats && !OF_NUMBERS.contains(&name) {
+            return Ok(None);
         }
+        let default = self.default_dtype();
+        let mut found = makes_floats.then_some(default);
         for number in numbers {
-            let found = match number {
-                Value::Known(object, _) => self.host.class_name(self.host.class_of(*object)) == "builtins.float",
-                Value::List(_) | Value::Tuple(_) => {
+            let class = match number {
+                Value::Known(object, _) => self.host.class_name(self.host.class_of(*object)),
+                Value::List(_) | Value::Tuple(_) if !makes_floats => {
                     let items = self.items_of(number)?;
-                    self.makes_floats(name, &items)?
+                    match self.type_by_default(name, &items)? {
+                        Some(of_items) if of_items.is_complex() => return Ok(Some(of_items)),
+                        of_items => found = found.or(of_items),
+                    }
+                    continue;
                 }
-                _ => false,
+                _ => continue,
             };
-            if found {
-                return Ok(true);
+            match &*class {
+                "builtins.float" => found = Some(default),
+                // It takes no complex numbers for torch's default type.
+                "builtins.complex" if name == "scalar_tensor" => {}
+                "builtins.complex" if default == DType::F64 => return Ok(Some(DType::C128)),
+                "builtins.complex" => return Err(self.stop("complex numbers of torch's default type")),
+                _ => {}
             }
         }
-        Ok(false)
+        Ok(found)
     }
 
     /// Refuses a result of a type that no argument has or names, where torch would give it another default.
@@ -479,10 +492,12 @@ impl Evaluator<'_, '_> {
             None => args.iter().map(|arg| self.graph_value(arg)).collect::<Run<Vec<V>>>()?,
         };
         let mut named = self.named_values(kwargs)?;
-        let default = self.default_dtype();
         let named_type = named.iter().any(|(key, _)| key == "dtype");
-        if default != DType::F32 && !named_type && (MAKERS.contains(&short) || self.makes_floats(short, args)?) {
-            named.push(("dtype".to_owned(), GraphValue::DType(default)));
+        if self.default_dtype() != DType::F32
+            && !named_type
+            && let Some(dtype) = self.type_by_default(short, args)?
+        {
+            named.push(("dtype".to_owned(), GraphValue::DType(dtype)));
         }
         self.record_location();
         let mark = self.calls.mark();
@@ -863,6 +878,9 @@ impl Evaluator<'_, '_> {
                             && let Some(own) = self.tensor_own_attribute(value, name)? =>
                     {
                         Ok(own)
+                    }
+                    Some(found) if self.host.descriptor(found) == Descriptor::Slot => {
+                        Err(self.stop(format!("the attribute {name} of a tensor")))
                     }
                     Some(_) => Ok(Value::Bound(Rc::new((value.clone(), name.clone())))),
                     None => match self.tensor_own_attribute(value, name)? {

@@ -307,3 +307,19 @@ def views_made_while_nothing_is_recorded(x):
     after = of_result[1:]
     told = [(v.requires_grad, v.is_leaf) for v in (of_result, of_argument, computed, after)]
     return told, computed, y
+
+
+@case(lambda: (t(3, grad=True), t(3, grad=True)))
+def gradients_by_their_other_name(x, other):
+    (x * x).sum().backward()
+    return x._grad, other._grad
+
+
+@case(lambda: (torch.ones(2), torch.tensor([1, 2])))
+def complex_numbers_under_another_default(x, whole):
+    torch.set_default_dtype(torch.float64)
+    try:
+        made = [torch.tensor(1j), torch.tensor([1j, 2.0]), torch.as_tensor([[2, 1j]]), torch.full((2,), 1j), torch.linspace(0, 1j, 3), whole * 1j, x * 1j]
+        return made + [torch.tensor(2.5), torch.tensor([1, 2.5]), torch.arange(0, 1, 0.5)]
+    finally:
+        torch.set_default_dtype(torch.float32)
