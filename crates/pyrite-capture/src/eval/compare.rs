@@ -537,6 +537,9 @@ impl Evaluator<'_, '_> {
             (Value::Instance(_), _) | (_, Value::Instance(_)) => {
                 match self.reflected(&left, &right, "__eq__", "__eq__")? {
                     Some(result) => self.is_true(&result),
+                    None if self.is_compared_in_c(&left) || self.is_compared_in_c(&right) => {
+                        Err(self.stop("a comparison of objects that are not understood"))
+                    }
                     None => self.is_same(&left, &right),
                 }
             }
@@ -558,12 +561,29 @@ impl Evaluator<'_, '_> {
                 }
                 Ok(a == b)
             }
+            _ if self.is_compared_in_c(&left) || self.is_compared_in_c(&right) => {
+                Err(self.stop("a comparison of objects that are not understood"))
+            }
             (
                 Value::Function(_) | Value::Method(_) | Value::Bound(_),
                 Value::Function(_) | Value::Method(_) | Value::Bound(_),
             ) => Err(self.stop("a comparison of functions")),
             _ => Ok(false),
         }
+    }
+
+    /// Whether the class of an object that is not looked into says in C what the object is equal to.
+    fn is_compared_in_c(&self, value: &Value) -> bool {
+        let class = match value {
+            Value::Instance(instance) if instance.value.is_none() && !instance.exception => instance.class,
+            Value::Known(object, _) if matches!(self.host.kind(*object), Kind::Opaque | Kind::Generator) => {
+                self.host.class_of(*object)
+            }
+            _ => return false,
+        };
+        let usual = self.host.member("builtins", "object").and_then(|object| self.class_item(object, "__eq__"));
+        let found = self.class_item(class, "__eq__");
+        found != usual && found.is_some_and(|found| self.host.descriptor(found) != Descriptor::Function)
     }
 
     /// Whether a value is a set, frozen or not.
@@ -616,6 +636,7 @@ impl Evaluator<'_, '_> {
             Value::Instance(instance) => Some(instance.class),
             Value::Tuple(tuple) => tuple.class,
             Value::List(list) => list.class,
+            Value::Deque(deque) => deque.class,
             Value::Dict(dict) => dict.class,
             Value::Set(set) => set.class,
             _ => None,
