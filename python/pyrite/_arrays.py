@@ -21,6 +21,7 @@ def shares_memory(array):
 
 
 def to_tensor(array):
+    _settle_types()
     return torch.from_numpy(array)
 
 

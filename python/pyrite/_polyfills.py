@@ -4,9 +4,11 @@ import _string
 import collections
 import functools
 import gc
+import inspect
 import itertools
 import random
 import re
+import types
 
 import numpy
 import torch
@@ -35,6 +37,35 @@ def base_value(value):
     if isinstance(value, int):
         return int.__index__(value)
     return float.__float__(value) if isinstance(value, float) else str.__str__(value)
+
+
+@functools.lru_cache(maxsize=4096)
+def accepts(function, count, keywords):
+    """Whether a function or method written in C takes so many arguments besides its object, and these keywords, as far as its signature says."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(*[None] * (count + hasattr(function, "__objclass__")), **dict.fromkeys(keywords))
+    except TypeError:
+        return False
+    return True
+
+
+_NOBODYS = {type(each): each for each in ({}.keys(), {}.values(), {}.items(), (_ for _ in ()), types.MappingProxyType({}))}
+
+
+def call_with_nothing(function, count, keywords):
+    """Calls a function or method written in C with as many arguments as it does not take: they are counted before anything else is done."""
+    owner = getattr(function, "__objclass__", None)
+    receiver = () if owner is None else (_NOBODYS[owner] if owner in _NOBODYS else owner(),)
+    return function(*receiver, *[()] * count, **dict.fromkeys(keywords, ()))
+
+
+def call_with_bare_object(function, name, *others):
+    """Calls a function with an object of a class of this name that has no method of its own."""
+    return function(type(name, (), {})(), *others)
 
 
 def next_count(counter):

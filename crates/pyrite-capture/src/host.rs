@@ -106,6 +106,15 @@ pub enum Descriptor {
     Value,
 }
 
+/// What the patterns of `match` take the instances of a class for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Collection {
+    /// `case [first, *rest]`.
+    Sequence,
+    /// `case {"key": value}`.
+    Mapping,
+}
+
 /// Who is asked first for an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precedence {
@@ -238,6 +247,11 @@ pub trait Host {
     fn operator(&self, name: &str, args: &[Object]) -> Made;
     /// What an attribute that was found in a class is.
     fn descriptor(&self, attribute: Object) -> Descriptor;
+    /// The exception that a function or method written in C raises for so many arguments besides its object, and keywords of
+    /// these names, whatever they are; `None` where it takes them, or does not say.
+    fn refusal(&self, function: Object, count: usize, keywords: &[Rc<str>]) -> Option<Raised>;
+    /// What the patterns of `match` take the instances of a class for.
+    fn collection(&self, class: Object) -> Option<Collection>;
     /// Whether instances of a class have attributes of their own in every thread.
     fn is_by_thread(&self, class: Object) -> bool;
     /// The names of a named tuple's fields.

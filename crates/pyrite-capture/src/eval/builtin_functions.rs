@@ -11,6 +11,12 @@ use crate::value::{Iterate, Strictness, TupleValue, Value};
 impl Evaluator<'_, '_> {
     /// Calls a function of Python's builtins; nothing when it is to be called as any other.
     pub(super) fn call_builtin(&mut self, name: &str, args: &[Value], kwargs: &Keywords) -> Run<Option<Value>> {
+        // The others take none, and say so.
+        const WITH_KEYWORDS: [&str; 9] = ["print", "open", "enumerate", "zip", "sum", "min", "max", "sorted", "dict"];
+        let special = name.contains('.') || name.starts_with("__");
+        if !kwargs.is_empty() && !special && !WITH_KEYWORDS.contains(&name) {
+            return Ok(None);
+        }
         match name {
             "len" | "isinstance" | "issubclass" | "type" | "callable" | "id" | "hash" | "print" | "input" | "open"
             | "exec" | "eval" | "compile" | "breakpoint" | "globals" | "locals" | "super" | "object" => {
@@ -23,7 +29,7 @@ impl Evaluator<'_, '_> {
             "sum" | "min" | "max" | "any" | "all" | "sorted" => self.fold(name, args, kwargs),
             "list" | "tuple" | "set" | "frozenset" | "dict" => self.make_container(name, args, kwargs),
             "divmod" | "float" | "abs" | "round" | "int" | "bool" | "str" | "repr" => self.convert(name, args),
-            _ if name.contains('.') || name.starts_with("__") => self.call_function_of_class(name, args, kwargs),
+            _ if special => self.call_function_of_class(name, args, kwargs),
             _ => Ok(None),
         }
     }
@@ -177,6 +183,11 @@ impl Evaluator<'_, '_> {
                 if let Value::Tensor(_) = value {
                     return self.call_method(value, &"__reversed__".into(), Vec::new(), Vec::new()).map(Some);
                 }
+                let Value::Known(class, _) = self.class_of(value)? else { return Ok(None) };
+                let lacks = |name: &str| self.class_item(class, name).is_none();
+                if lacks("__reversed__") && (lacks("__getitem__") || lacks("__len__")) {
+                    return Err(self.refused_by("reversed", class, &[]));
+                }
                 let mut items = self.items_of(value)?;
                 items.reverse();
                 Value::iterator(Iterate::Items(items, 0))
@@ -329,7 +340,11 @@ impl Evaluator<'_, '_> {
                 }
             }
             ("abs" | "round", [Value::Instance(instance), ..]) => {
-                let method = self.class_attribute_of(&args[0], instance.class, &format!("__{name}__").into())?;
+                let method = format!("__{name}__");
+                if self.class_item(instance.class, &method).is_none() {
+                    return Err(self.refused_by(name, instance.class, &[]));
+                }
+                let method = self.class_attribute_of(&args[0], instance.class, &method.into())?;
                 self.call(&method, args[1..].to_vec(), Vec::new())?
             }
             ("int" | "float" | "bool", [value @ Value::Tensor(_)]) => self.item_of(&value.clone(), name)?,
@@ -359,8 +374,22 @@ impl Evaluator<'_, '_> {
                 self.call(&Value::Known(class, None), vec![Value::Known(text, None)], Vec::new())?
             }
             ("int" | "float", [Value::Instance(instance)]) => {
-                let method = self.class_attribute_of(&args[0], instance.class, &format!("__{name}__").into())?;
-                self.call(&method, Vec::new(), Vec::new())?
+                let names: &[&str] =
+                    if name == "int" { &["__int__", "__index__", "__trunc__"] } else { &["__float__", "__index__"] };
+                let Some(method) = names.iter().find(|method| self.class_item(instance.class, method).is_some()) else {
+                    return Err(self.refused_by(name, instance.class, &[]));
+                };
+                let class = self.host.member("builtins", name).ok_or_else(|| self.stop("a missing class"))?;
+                let bound = self.class_attribute_of(&args[0], instance.class, &(*method).into())?;
+                match self.call(&bound, Vec::new(), Vec::new())? {
+                    Value::Known(made, _) if self.host.class_of(made) == class => Value::Known(made, None),
+                    made @ Value::Symbol(_) if name == "int" => made,
+                    made @ Value::Number(_) if name == "float" => made,
+                    made @ (Value::Known(..) | Value::Symbol(_)) if *method == "__index__" => {
+                        self.call(&Value::Known(class, None), vec![made], Vec::new())?
+                    }
+                    _ => return Err(self.stop(format!("what {method} of an object gives"))),
+                }
             }
             _ => return Ok(None),
         }))

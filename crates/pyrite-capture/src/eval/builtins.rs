@@ -224,6 +224,11 @@ impl Evaluator<'_, '_> {
             return self.ask_state(object).map(Some);
         }
         if let Some(stem) = name.strip_prefix("builtins.")
+            && !stem.contains('.')
+        {
+            self.count_arguments(object, args, kwargs)?;
+        }
+        if let Some(stem) = name.strip_prefix("builtins.")
             && let Some(result) = self.call_builtin(stem, args, kwargs)?
         {
             return Ok(Some(result));

@@ -399,6 +399,28 @@ impl Evaluator<'_, '_> {
         Ok((self.host.kind(made) == Kind::Plain).then_some(Value::Known(made, None)))
     }
 
+    /// Raises what a function or method written in C raises for more or fewer arguments, or other keywords, than it takes.
+    pub(super) fn count_arguments(&self, function: Object, args: &[Value], kwargs: &Keywords) -> Run<()> {
+        let keywords: Vec<Rc<str>> = kwargs.iter().map(|(name, _)| name.clone()).collect();
+        self.host.refusal(function, args.len(), &keywords).map_or(Ok(()), |raised| Err(self.raised(raised)))
+    }
+
+    /// What a function of Python's raises for an object of a class without the method that it asks for.
+    pub(super) fn refused_by(&self, function: &str, class: Object, others: &[Object]) -> super::Stop {
+        let (module, name) = function.split_once('.').unwrap_or(("builtins", function));
+        let (Some(call), Some(function)) =
+            (self.host.member("pyrite._polyfills", "call_with_bare_object"), self.host.member(module, name))
+        else {
+            return self.stop("a missing function");
+        };
+        let args: Vec<Object> =
+            [function, self.host.str(&self.short_name(class))].into_iter().chain(others.iter().copied()).collect();
+        match self.host.call(call, &args, &[]) {
+            Err(raised) => self.raised(raised),
+            Ok(_) => self.stop(format!("{name} of an object without such a method")),
+        }
+    }
+
     /// The objects of arguments, where all are plain.
     pub(super) fn plain_arguments(&mut self, args: &[Value], kwargs: &Keywords) -> Run<Option<PlainArguments>> {
         let mut plain = Vec::with_capacity(args.len());

@@ -714,7 +714,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// The class of sizes, where a tuple is of it: joined or repeated it stays what it is, where other classes become tuples.
-    fn size_class(&self, value: &Value) -> Option<Object> {
+    pub(super) fn size_class(&self, value: &Value) -> Option<Object> {
         match value {
             Value::Tuple(tuple) => tuple.class.filter(|class| self.host.class_name(*class) == "torch.Size"),
             _ => None,

@@ -841,12 +841,25 @@ impl Evaluator<'_, '_> {
                 Ok(())
             }
             Value::Instance(instance) => {
+                if self.class_item(instance.class, "__setitem__").is_none() {
+                    let others = [self.kind_of_key(key), self.host.none()];
+                    return Err(self.refused_by("operator.setitem", instance.class, &others));
+                }
                 let method = self.class_attribute_of(object, instance.class, &"__setitem__".into())?;
                 self.call(&method, vec![key.clone(), value], Vec::new())?;
                 Ok(())
             }
             Value::Tuple(_) => Err(self.raise("TypeError", "'tuple' object does not support item assignment")),
             other => Err(self.stop(format!("an item of {} is set", self.describe(other)))),
+        }
+    }
+
+    /// A key that stands for another in messages: those for whole numbers are others.
+    fn kind_of_key(&self, key: &Value) -> Object {
+        match key {
+            Value::Symbol(_) => self.host.int(0),
+            Value::Known(number, _) if self.host.kind(*number) == Kind::Int => self.host.int(0),
+            _ => self.host.none(),
         }
     }
 
@@ -958,6 +971,9 @@ impl Evaluator<'_, '_> {
                 Ok(())
             }
             Value::Instance(instance) => {
+                if self.class_item(instance.class, "__delitem__").is_none() {
+                    return Err(self.refused_by("operator.delitem", instance.class, &[self.kind_of_key(key)]));
+                }
                 let method = self.class_attribute_of(object, instance.class, &"__delitem__".into())?;
                 self.call(&method, vec![key.clone()], Vec::new())?;
                 Ok(())

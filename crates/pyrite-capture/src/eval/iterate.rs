@@ -126,6 +126,9 @@ impl Evaluator<'_, '_> {
         match iterator {
             Value::Iterator(state) => self.advance(&state.clone()),
             Value::Instance(instance) => {
+                if self.class_item(instance.class, "__next__").is_none() {
+                    return Err(self.refused_by("next", instance.class, &[]));
+                }
                 let method = self.class_attribute_of(iterator, instance.class, &"__next__".into())?;
                 match self.call(&method, Vec::new(), Vec::new()) {
                     Ok(value) => Ok(Ok(value)),

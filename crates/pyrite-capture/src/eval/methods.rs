@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::call::Keywords;
-use super::compare::is_graph;
+use super::compare::{is_graph, is_number};
 use super::{Evaluator, Run, Stop};
-use crate::host::{Kind, Object};
+use crate::host::{Descriptor, Kind, Object};
 use crate::source::Source;
-use crate::value::{DictValue, InstanceValue, Origin, TupleValue, Value, View};
+use crate::value::{DequeValue, DictValue, InstanceValue, Origin, TupleValue, Value, View};
 
 impl Evaluator<'_, '_> {
     /// `receiver.name(*args, **kwargs)` for a method written in C.
@@ -19,6 +19,21 @@ impl Evaluator<'_, '_> {
         args: Vec<Value>,
         kwargs: Keywords,
     ) -> Run<Value> {
+        if let Value::Tuple(_) | Value::List(_) | Value::Deque(_) | Value::Dict(_) | Value::Set(_) | Value::View(_) =
+            receiver
+            && let Value::Known(class, _) = self.class_of(receiver)?
+        {
+            if let Some(method) = self.class_item(class, name)
+                && self.host.descriptor(method) == Descriptor::BuiltinMethod
+            {
+                self.count_arguments(method, &args, &kwargs)?;
+            }
+            if let [other] = args.as_slice()
+                && self.knows_nothing_of(receiver, name, other)?
+            {
+                return self.not_implemented();
+            }
+        }
         match receiver {
             Value::Tensor(_) if &**name == "__iter__" && args.is_empty() && self.in_torch_numpy() => {
                 self.plain_iterator(receiver)
@@ -84,6 +99,41 @@ impl Evaluator<'_, '_> {
             },
             other => Err(self.stop(format!("the method {name} of {}", self.describe(other)))),
         }
+    }
+
+    /// `NotImplemented`.
+    fn not_implemented(&self) -> Run<Value> {
+        let object = self.host.member("builtins", "NotImplemented").ok_or_else(|| self.stop("a missing constant"))?;
+        Ok(Value::Known(object, None))
+    }
+
+    /// Whether an operator of a container, called by its name, leaves it to the other operand to answer.
+    fn knows_nothing_of(&mut self, container: &Value, name: &str, other: &Value) -> Run<bool> {
+        let compares = matches!(name, "__eq__" | "__ne__" | "__lt__" | "__le__" | "__gt__" | "__ge__");
+        let stem = name.trim_matches('_');
+        let combines = ["and", "or", "sub", "xor"]
+            .iter()
+            .any(|operator| stem == *operator || stem.strip_prefix(['r', 'i']).is_some_and(|stem| stem == *operator));
+        let classes: &[(&str, &str)] = match container {
+            Value::List(_) if compares => &[("builtins", "list")],
+            Value::Tuple(_) if compares => &[("builtins", "tuple")],
+            Value::Deque(_) if compares => &[("collections", "deque")],
+            Value::Dict(dict) if dict.behind.is_none() && (compares || matches!(name, "__or__" | "__ror__")) => {
+                &[("builtins", "dict")]
+            }
+            Value::Set(_) if compares || combines => &[("builtins", "set"), ("builtins", "frozenset")],
+            Value::View(view) if compares && view.view != View::Values => &[
+                ("builtins", "set"),
+                ("builtins", "frozenset"),
+                ("_collections_abc", "dict_keys"),
+                ("_collections_abc", "dict_items"),
+            ],
+            _ => return Ok(false),
+        };
+        let Value::Known(of, _) = self.class_of(other)? else { return Ok(false) };
+        Ok(!classes
+            .iter()
+            .any(|(module, class)| self.host.member(module, class).is_some_and(|class| self.host.derives(of, class))))
     }
 
     /// A method of the `__dict__` of an object.
@@ -244,10 +294,23 @@ impl Evaluator<'_, '_> {
             }
         }
         if let Some(operator) = operator_of(name)
-            && args.iter().any(|arg| !matches!(arg, Value::Known(..)))
-            && let [other] = args.as_slice()
+            && let [other @ (Value::Symbol(_) | Value::Number(_))] = args.as_slice()
         {
-            return self.binary(operator, receiver, other);
+            let whole = matches!(self.host.kind(object), Kind::Int | Kind::Bool);
+            return if whole && is_number(other) {
+                self.not_implemented()
+            } else {
+                self.binary(operator, receiver, other)
+            };
+        }
+        // A number's own operators know numbers only.
+        if let Kind::Int | Kind::Bool = self.host.kind(object)
+            && operator_of(name).is_some()
+            && let [other] = args.as_slice()
+            && !matches!(other, Value::Known(..))
+            && self.value_of(other).is_none()
+        {
+            return self.not_implemented();
         }
         // What a frozen set of plain values is asked with others is asked of the set that it is.
         if self.host.kind(object) == Kind::FrozenSet {
@@ -523,7 +586,7 @@ impl Evaluator<'_, '_> {
             ("keys", []) => Ok(self.view(dict, View::Keys)),
             ("values", []) => Ok(self.view(dict, View::Values)),
             ("items", []) => Ok(self.view(dict, View::Items)),
-            ("setdefault", [key, default @ ..]) => match self.dict_get(dict, key)? {
+            ("setdefault", [key, default @ ..]) if default.len() <= 1 => match self.dict_get(dict, key)? {
                 Some(value) => Ok(value),
                 None => {
                     let value = default.first().cloned().unwrap_or(none);
@@ -531,7 +594,7 @@ impl Evaluator<'_, '_> {
                     Ok(value)
                 }
             },
-            ("pop", [key, default @ ..]) => {
+            ("pop", [key, default @ ..]) if default.len() <= 1 => {
                 let hashed = self.key_of_dict(dict, key)?;
                 match self.change_entries(dict, |entries| entries.remove(hashed))? {
                     Some((_, value)) => self.force(&value),
@@ -641,6 +704,13 @@ impl Evaluator<'_, '_> {
         };
         Ok(match value {
             Value::List(list) if own(list.class, Kind::List) => Value::list(list.items.borrow().clone()),
+            Value::Tuple(tuple) if tuple.class.is_some() && self.size_class(value).is_none() => {
+                Value::tuple(tuple.items.clone())
+            }
+            Value::Deque(deque) if own(deque.class, Kind::Deque) => Value::Deque(Rc::new(DequeValue {
+                items: RefCell::new(deque.items.borrow().clone()),
+                ..DequeValue::default()
+            })),
             Value::Set(set) if own(set.class, Kind::Set) => self.bare_set(set)?,
             Value::Dict(dict) if own(dict.class, Kind::Dict) => {
                 if dict.origin.is_some() && !dict.whole.get() {
@@ -749,8 +819,7 @@ impl Evaluator<'_, '_> {
                 if object.identity() == other.identity() {
                     return Ok(self.bool(true));
                 }
-                let unknown = self.host.member("builtins", "NotImplemented");
-                Ok(unknown.map_or_else(|| self.bool(false), |unknown| Value::Known(unknown, None)))
+                self.not_implemented()
             }
             ("with_traceback", [traceback]) if instance.exception && instance.origin.is_none() => {
                 let name: Rc<str> = "__traceback__".into();

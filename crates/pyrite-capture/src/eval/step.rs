@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::{Evaluator, Frame, Outcome, Run};
 use crate::code::Instruction;
-use crate::host::Object;
+use crate::host::{Collection, Object};
 use crate::opcode::{BINARY, COMPARE, Op};
 use crate::source::Source;
 use crate::value::{Born, CellValue, FunctionValue, Value};
@@ -440,11 +440,11 @@ impl Evaluator<'_, '_> {
         let arg = instruction.arg as usize;
         match instruction.op {
             Op::MatchMapping => {
-                let found = self.matches_abstractly(&frame.top(), "Mapping")?;
+                let found = self.matches_abstractly(&frame.top(), Collection::Mapping)?;
                 frame.push(self.bool(found));
             }
             Op::MatchSequence => {
-                let found = self.matches_abstractly(&frame.top(), "Sequence")?;
+                let found = self.matches_abstractly(&frame.top(), Collection::Sequence)?;
                 frame.push(self.bool(found));
             }
             Op::MatchKeys => {
@@ -550,20 +550,15 @@ impl Evaluator<'_, '_> {
     }
 
     /// Whether a value is a mapping or a sequence to a pattern.
-    fn matches_abstractly(&mut self, value: &Value, name: &str) -> Run<bool> {
+    fn matches_abstractly(&mut self, value: &Value, kind: Collection) -> Run<bool> {
         match value {
             Value::Tensor(_) | Value::Iterator(_) | Value::Symbol(_) | Value::Number(_) | Value::Condition(_) => {
                 return Ok(false);
             }
-            Value::Known(object, _) if self.host.as_str(*object).is_some() => return Ok(false),
             _ => {}
         }
         let Value::Known(class, _) = self.class_of(value)? else { return Err(self.stop("a pattern")) };
-        if matches!(&*self.host.class_name(class), "builtins.str" | "builtins.bytes" | "builtins.bytearray") {
-            return Ok(false);
-        }
-        let base = self.host.member("collections.abc", name).ok_or_else(|| self.stop("a missing class"))?;
-        Ok(self.is_subclass(class, base))
+        Ok(self.host.collection(class) == Some(kind))
     }
 
     fn set_global(&mut self, globals: crate::host::Object, name: &Rc<str>, value: Option<Value>) {

@@ -114,6 +114,11 @@ impl Evaluator<'_, '_> {
                         }
                     }
                 }
+                let Value::Known(class, _) = self.class_of(&more)? else { return Err(self.stop("a class")) };
+                if self.class_item(class, "keys").is_none() {
+                    let class = self.short_name(class);
+                    return Err(self.raise("TypeError", &format!("'{class}' object is not a mapping")));
+                }
                 self.dict_update(&dict, &more)?;
             }
             Op::UnpackSequence => {

@@ -9,7 +9,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pyrite_capture::code::{FUNCTION, Instruction};
-use pyrite_capture::host::{Changes, Descriptor, FunctionParts, Given, GlobalState, Kind, Made, Raised, TensorFacts};
+use pyrite_capture::host::{
+    Changes, Collection, Descriptor, FunctionParts, Given, GlobalState, Kind, Made, Raised, TensorFacts,
+};
 use pyrite_capture::opcode::{Op, Version};
 use pyrite_capture::{Code, Entry, Host, Object, Plan, Settings, Skipped, World, capture};
 use pyrite_ir::{Graph, Meta, NodeId, Value as GraphValue};
@@ -349,6 +351,14 @@ impl Host for FakePython {
 
     fn descriptor(&self, _: Object) -> Descriptor {
         Descriptor::Value
+    }
+
+    fn refusal(&self, _function: Object, _count: usize, _keywords: &[Rc<str>]) -> Option<Raised> {
+        None
+    }
+
+    fn collection(&self, _class: Object) -> Option<Collection> {
+        None
     }
 
     fn is_by_thread(&self, _class: Object) -> bool {

@@ -12,7 +12,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyString, PyTuple, PyType};
 use pyrite_capture::code::{Code, RawCode, decode};
-use pyrite_capture::host::{Descriptor, Given, GlobalState, Kind, Made, Object, Precedence, Raised};
+use pyrite_capture::host::{Collection, Descriptor, Given, GlobalState, Kind, Made, Object, Precedence, Raised};
 use pyrite_capture::opcode::Version;
 use pyrite_capture::{Host, World};
 use pyrite_ir::{Device, Graph, Meta, NodeId, StorageId, Value};
@@ -446,6 +446,35 @@ impl Host for Python3<'_> {
         }
     }
 
+    fn refusal(&self, function: Object, count: usize, keywords: &[Rc<str>]) -> Option<Raised> {
+        let object = self.bound(function);
+        let polyfills = self.library.polyfills.bind(self.py);
+        let names = PyTuple::new(self.py, keywords.iter().map(|name| &**name)).ok()?;
+        let accepts = match counted_arguments(&object) {
+            Some(expected) => count == expected && keywords.is_empty(),
+            None => {
+                let told = polyfills.call_method1("accepts", (&object, count, &names)).ok()?;
+                told.is_truthy().ok()?
+            }
+        };
+        if accepts {
+            return None;
+        }
+        self.made(polyfills.call_method1("call_with_nothing", (&object, count, &names))).err()
+    }
+
+    fn collection(&self, class: Object) -> Option<Collection> {
+        const SEQUENCE: std::ffi::c_ulong = 1 << 5;
+        const MAPPING: std::ffi::c_ulong = 1 << 6;
+        // SAFETY: the class is live.
+        let flags = unsafe { ffi::PyType_GetFlags(class.0 as *mut ffi::PyTypeObject) };
+        match (flags & SEQUENCE != 0, flags & MAPPING != 0) {
+            (true, _) => Some(Collection::Sequence),
+            (_, true) => Some(Collection::Mapping),
+            _ => None,
+        }
+    }
+
     fn is_by_thread(&self, class: Object) -> bool {
         self.derives(class, Object(self.library.thread_local.as_ptr() as usize))
     }
@@ -679,5 +708,25 @@ impl Python3<'_> {
             })),
             _ => None,
         }
+    }
+}
+
+/// How many arguments a function or method takes that CPython counts them for: none or one, and no keywords.
+fn counted_arguments(function: &Bound<'_, PyAny>) -> Option<usize> {
+    let raw = function.as_ptr();
+    // SAFETY: the object is live, and of the type whose fields are read.
+    let flags = unsafe {
+        if ffi::Py_TYPE(raw) == &raw mut ffi::PyMethodDescr_Type {
+            (*(*raw.cast::<ffi::PyMethodDescrObject>()).d_method).ml_flags
+        } else if ffi::PyCFunction_Check(raw) != 0 {
+            ffi::PyCFunction_GetFlags(raw)
+        } else {
+            return None;
+        }
+    };
+    match flags & (ffi::METH_NOARGS | ffi::METH_O) {
+        ffi::METH_NOARGS => Some(0),
+        ffi::METH_O => Some(1),
+        _ => None,
     }
 }
