@@ -933,6 +933,17 @@ impl Evaluator<'_, '_> {
     /// The `__dict__` of an object.
     pub(super) fn dict_of(&mut self, instance: &Rc<InstanceValue>) -> Run<Value> {
         if !instance.exception && self.has_dict(instance) {
+            if let Some(origin) = &instance.origin
+                && !self.host.is_by_thread(instance.class)
+                && let Some(keeper) = self.keeper_of_attributes(origin.object)
+            {
+                let class = self.host.class_of(keeper);
+                if Some(class) != self.host.member("builtins", "dict") {
+                    return Err(self.stop("a __dict__ that is more than a dict"));
+                }
+                let source = Rc::new(Source::Attribute(origin.source.clone(), "__dict__".into()));
+                self.guard(&source, Check::Class(class, None));
+            }
             return Ok(Value::Members(instance.clone()));
         }
         self.attributes_of(instance)

@@ -299,8 +299,8 @@ impl Evaluator<'_, '_> {
 
     /// Relies on a dictionary from outside having a key, or lacking it.
     fn look_at_key(&self, dict: &DictValue, key: Key, found: bool) {
-        // Another reference to the same object is another key to look for.
-        if let Key::Weak(_) = key {
+        // No object of the program's stands for these: an equal one may be there later.
+        if let Key::Weak(_) | Key::Tuple(_) | Key::Address(_) = key {
             self.look_at_whole(dict);
         }
         let (Some(origin), Key::Plain(object), false) = (&dict.origin, key, dict.whole.get()) else { return };

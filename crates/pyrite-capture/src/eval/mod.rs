@@ -173,6 +173,8 @@ pub(crate) struct Evaluator<'a, 'c> {
     entry: &'a Entry,
     /// The objects from outside that were looked at.
     known: FxHashMap<Object, Value>,
+    /// Where methods were found that somebody outside has bound to their objects.
+    methods_outside: FxHashMap<usize, Rc<Source>>,
     /// The `__dict__`s of the objects that were looked at.
     keepers: FxHashSet<Object>,
     inputs: Vec<(NodeId, Rc<Source>, Object)>,
@@ -384,6 +386,7 @@ impl<'a, 'c> Evaluator<'a, 'c> {
             settings,
             entry,
             known: FxHashMap::default(),
+            methods_outside: FxHashMap::default(),
             keepers: FxHashSet::default(),
             inputs: Vec::new(),
             changed: Vec::new(),

@@ -208,6 +208,9 @@ impl Evaluator<'_, '_> {
             Value::Instance(instance) if self.host.class_name(instance.class).starts_with("torch._numpy.") => {
                 return Err("an object that stands for one of numpy's is alive".to_owned());
             }
+            Value::Method(parts) if let Some(source) = self.methods_outside.get(&Rc::as_ptr(parts).addr()) => {
+                Recipe::Source(source.clone())
+            }
             Value::Method(parts) => {
                 let (function, object) = (self.recipe(kitchen, &parts.0)?, self.recipe(kitchen, &parts.1)?);
                 Recipe::Method(function, object)

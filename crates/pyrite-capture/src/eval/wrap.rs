@@ -146,7 +146,9 @@ impl Evaluator<'_, '_> {
                 {
                     return Ok(Value::Bound(Rc::new((receiver, code.name.clone()))));
                 }
-                Value::Method(Rc::new((function, receiver)))
+                let method = Value::Method(Rc::new((function, receiver)));
+                self.methods_outside.extend(method.identity().map(|identity| (identity, source.clone())));
+                method
             }
             Kind::Partial => {
                 self.guard_class(&origin);

@@ -244,3 +244,96 @@ def iterators_over_objects_that_hash(x):
     first = next(keys).number
     print("break")
     return x, first, [key.number for key in keys], [key.number for key, in pairs], [member.number for member in members]
+
+
+class Named:
+    pass
+
+
+def named_and_empty():
+    return Named(), {}, t(3)
+
+
+def named_and_known():
+    named = Named()
+    return named, {(named, 1): 5}, t(3)
+
+
+@case(named_and_empty, named_and_known, named_and_empty, reuse=Reuse.FREE)
+def keys_that_hold_objects_are_there_later(named, table, x):
+    return x, table.get((named, 1), "missing"), (named, 1) in table
+
+
+@case(lambda: (t(3), Named()), reuse=Reuse.FREE)
+def addresses_that_are_keys_later(x, named):
+    table, found = {}, []
+    for _ in range(3):
+        print("break")
+        found.append(id(named) in table)
+        table[id(named)] = 1
+    return x, found
+
+
+class Guarded(dict):
+    def __setitem__(self, key, value):
+        raise TypeError("not supported")
+
+    def setdefault(self, key, value=None):
+        raise TypeError("not supported")
+
+
+def guarded():
+    named = Named()
+    named.__dict__ = Guarded(held=1)
+    return named, t(3)
+
+
+@case(guarded)
+def dictionaries_of_attributes_with_methods_of_their_own(named, x):
+    told = []
+    for change in (lambda: named.__dict__.setdefault("more", 1), lambda: named.__dict__.__setitem__("more", 1)):
+        try:
+            change()
+        except TypeError as error:
+            told.append(str(error))
+    named.set = 2
+    return x, told, sorted(vars(named).items())
+
+
+class Choosing:
+    def choose(self):
+        return 1
+
+
+CHOOSE = Choosing().choose
+
+
+@case(lambda: (t(3), Named()))
+def methods_that_were_bound_outside(x, named):
+    named.choose = CHOOSE
+    print("break")
+    return x, named.choose is CHOOSE, CHOOSE
+
+
+def thrown_into():
+    try:
+        yield 1
+    except ValueError as error:
+        yield str(error)
+
+
+@case(lambda: (t(3),))
+def exceptions_thrown_in_parts(x):
+    steps = thrown_into()
+    return x, next(steps), steps.throw(ValueError, "text")
+
+
+@case(lambda: (t(3), [3, 1, 2]))
+def searches_that_end(x, items):
+    told = []
+    for bounds in ((0, 1), (1, 2), (0, -1), (-1,), (5,), (0, 3)):
+        try:
+            told.append((items.index(2, *bounds), (3, 1, 2).index(2, *bounds)))
+        except ValueError as error:
+            told.append(str(error))
+    return x, told, {1} in {1, 2}, {1} in {frozenset((1,)), 2}
