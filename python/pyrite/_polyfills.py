@@ -42,6 +42,8 @@ def base_value(value):
 @functools.lru_cache(maxsize=4096)
 def accepts(function, count, keywords):
     """Whether a function or method written in C takes so many arguments besides its object, and these keywords, as far as its signature says."""
+    if isinstance(function, types.ClassMethodDescriptorType):
+        return True
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -53,13 +55,22 @@ def accepts(function, count, keywords):
     return True
 
 
-_NOBODYS = {type(each): each for each in ({}.keys(), {}.values(), {}.items(), (_ for _ in ()), types.MappingProxyType({}))}
+_EXAMPLES = {type(each): each for each in ({}.keys(), {}.values(), {}.items(), range(0), slice(None), (_ for _ in ()), types.MappingProxyType({}))}
 
 
 def call_with_nothing(function, count, keywords):
     """Calls a function or method written in C with as many arguments as it does not take: they are counted before anything else is done."""
     owner = getattr(function, "__objclass__", None)
-    receiver = () if owner is None else (_NOBODYS[owner] if owner in _NOBODYS else owner(),)
+    if owner is None:
+        receiver = ()
+    elif owner in _EXAMPLES:
+        receiver = (_EXAMPLES[owner],)
+    else:
+        try:
+            receiver = (owner(),)
+        except TypeError:
+            # The call is left to Python.
+            return None
     return function(*receiver, *[()] * count, **dict.fromkeys(keywords, ()))
 
 

@@ -72,6 +72,8 @@ const COMPOSITIONS: &str = "border.compositions";
 const EXAMPLES: &str = "border.examples";
 /// What runs the tests of CPython and of packages inside of captured frames.
 const SUITES: &str = "capture.suites";
+/// What calls every method of Python's own classes inside of captured frames.
+const METHODS: &str = "capture.methods";
 /// What compiles every model of transformers that can be built small.
 const STRANGERS: &str = "models.strangers";
 
@@ -170,7 +172,7 @@ fn nightly(workspace: &Workspace, processes: &str, report: &mut Report) {
         let mut command = programs::python_with_pyrite(workspace, args)?;
         counted(command.args(PROOFS).env("PYRITE_PROOFS", "all"), Counts::of_pytest)
     });
-    let modules: [(_, _, &[&str]); 10] = [
+    let modules: [(_, _, &[&str]); 11] = [
         ("convolutions", CONVOLUTIONS, &[]),
         ("sizes", SIZES, &["--count", "20"]),
         ("variants", VARIANTS, &[]),
@@ -181,6 +183,7 @@ fn nightly(workspace: &Workspace, processes: &str, report: &mut Report) {
         ("regions of architectures", REGIONS, &[]),
         ("models of strangers", STRANGERS, &[]),
         ("tests of others", SUITES, &["test", "sympy.core", "sympy.sets", "networkx", "mpmath"]),
+        ("methods of Python's classes", METHODS, &[]),
     ];
     for (name, module, args) in modules {
         report.step(name, || measured(programs::python_module(workspace, module)?.args(args)));

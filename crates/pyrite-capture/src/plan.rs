@@ -53,7 +53,7 @@ pub enum Recipe {
     /// A call of a function on objects that exist by then; has no effect beyond its result.
     Call(Object, Vec<RecipeId>, Vec<(Rc<str>, RecipeId)>),
     /// `iter(list)`; [`Effect::SetPlace`] advances it.
-    ListIterator(RecipeId),
+    SequenceIterator(RecipeId),
     /// `iter(container)`, advanced.
     Advanced(RecipeId, usize),
     /// A context manager that is entered when it is made: the bound `__exit__` of what this call returns.

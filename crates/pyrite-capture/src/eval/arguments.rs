@@ -42,7 +42,7 @@ impl Evaluator<'_, '_> {
             };
             let message = format!(
                 "{}() takes {taken} positional argument{} but {given}{also} {} given",
-                code.qualified_name,
+                self.name_in_messages(function, code)?,
                 s(code.positional),
                 if given == 1 && named == 0 { "was" } else { "were" },
             );
@@ -57,7 +57,7 @@ impl Evaluator<'_, '_> {
             if !named.is_empty() {
                 let message = format!(
                     "{}() got some positional-only arguments passed as keyword arguments: '{}'",
-                    code.qualified_name,
+                    self.name_in_messages(function, code)?,
                     named.join(", ")
                 );
                 return Err(self.raise("TypeError", &message));
@@ -68,12 +68,18 @@ impl Evaluator<'_, '_> {
             match place {
                 Some(place) if slots[place].is_none() => slots[place] = Some(value),
                 Some(_) => {
-                    let message = format!("{}() got multiple values for argument '{name}'", code.qualified_name);
+                    let message = format!(
+                        "{}() got multiple values for argument '{name}'",
+                        self.name_in_messages(function, code)?
+                    );
                     return Err(self.raise("TypeError", &message));
                 }
                 None if code.flags & VARKEYWORDS != 0 => others.push((self.text(&name), value)),
                 None => {
-                    let message = format!("{}() got an unexpected keyword argument '{name}'", code.qualified_name);
+                    let message = format!(
+                        "{}() got an unexpected keyword argument '{name}'",
+                        self.name_in_messages(function, code)?
+                    );
                     return Err(self.raise("TypeError", &message));
                 }
             }
@@ -94,7 +100,7 @@ impl Evaluator<'_, '_> {
             };
             match default {
                 Some(value) => slots[place] = Some(self.force(&value)?),
-                None => return Err(self.missing_arguments(function, code, &slots)),
+                None => return Err(self.missing_arguments(function, code, &slots)?),
             }
         }
         let first_free = slots.len() - code.free.len();
@@ -114,7 +120,12 @@ impl Evaluator<'_, '_> {
         })
     }
 
-    fn missing_arguments(&self, function: &FunctionValue, code: &Code, slots: &[Option<Value>]) -> super::Stop {
+    fn missing_arguments(
+        &mut self,
+        function: &FunctionValue,
+        code: &Code,
+        slots: &[Option<Value>],
+    ) -> Run<super::Stop> {
         let unbound = |range: std::ops::Range<usize>| -> Vec<String> {
             let defaults = function.keyword_defaults.borrow();
             let has_default = |p: usize| defaults.iter().any(|(name, _)| *name == code.locals[p]);
@@ -136,8 +147,23 @@ impl Evaluator<'_, '_> {
             [] => String::new(),
         };
         let plural = if names.len() == 1 { "" } else { "s" };
-        let message =
-            format!("{}() missing {} required {kind} argument{plural}: {listed}", code.qualified_name, names.len());
-        self.raise("TypeError", &message)
+        let message = format!(
+            "{}() missing {} required {kind} argument{plural}: {listed}",
+            self.name_in_messages(function, code)?,
+            names.len()
+        );
+        Ok(self.raise("TypeError", &message))
+    }
+
+    /// What Python calls a function in messages about its arguments.
+    fn name_in_messages(&mut self, function: &FunctionValue, code: &Code) -> Run<Rc<str>> {
+        let named = match (&function.origin, &function.name) {
+            (Some(origin), _) => {
+                Some(self.read_attribute(origin.object, &origin.source.clone(), "__qualname__")?.object)
+            }
+            (None, Some(Value::Known(name, _))) => Some(*name),
+            _ => None,
+        };
+        Ok(named.and_then(|name| self.host.as_str(name)).unwrap_or_else(|| code.qualified_name.clone()))
     }
 }

@@ -1043,9 +1043,11 @@ impl Evaluator<'_, '_> {
         if pairs {
             let iterator = self.iterator(more)?;
             let mut place = 0;
+            let is_ordered =
+                matches!(dict, Value::Dict(held) if held.class.is_some_and(|class| self.is_ordered(class)));
             while let Some(pair) = self.next(&iterator)? {
                 let parts = match self.items_of(&pair) {
-                    Err(Stop::Raise(_)) if self.is_not_iterable(&pair)? => {
+                    Err(Stop::Raise(raised)) if !is_ordered && self.is_one_of(&raised, &["TypeError"])? => {
                         let message =
                             format!("cannot convert dictionary update sequence element #{place} to a sequence");
                         return Err(self.raise("TypeError", &message));
@@ -1053,6 +1055,9 @@ impl Evaluator<'_, '_> {
                     parts => parts?,
                 };
                 if parts.len() != 2 {
+                    if is_ordered {
+                        return Err(self.stop("an OrderedDict is updated with what are no pairs"));
+                    }
                     let message = format!(
                         "dictionary update sequence element #{place} has length {}; 2 is required",
                         parts.len()
@@ -1068,17 +1073,6 @@ impl Evaluator<'_, '_> {
             self.update_item(dict, &key, value)?;
         }
         Ok(())
-    }
-
-    /// Whether a number or another plain value is nothing to iterate over.
-    fn is_not_iterable(&mut self, value: &Value) -> Run<bool> {
-        match self.class_of(value)? {
-            Value::Known(class, _) => {
-                let methods = ["__iter__", "__getitem__"];
-                Ok(methods.iter().all(|method| self.class_item(class, method).is_none()))
-            }
-            _ => Ok(false),
-        }
     }
 
     /// Sets an item as `update` does it: `OrderedDict` asks the class how, `dict` does not.
@@ -1216,7 +1210,7 @@ impl Evaluator<'_, '_> {
                 None => Ok(false),
             },
             Value::Set(set) => {
-                let key = self.key_in(&set.entries, item)?;
+                let key = self.key_of_member(set, item)?;
                 Ok(set.entries.borrow().get(key).is_some())
             }
             Value::Instance(instance) => {

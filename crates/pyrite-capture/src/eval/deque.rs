@@ -145,7 +145,7 @@ impl Evaluator<'_, '_> {
                         return Ok(none);
                     }
                 }
-                Err(self.raise("ValueError", "deque.remove(x): x not in deque"))
+                Err(self.not_found(value, name, wanted)?)
             }
             ("insert", [at, item]) => {
                 let length = self.count(value)?;
@@ -163,17 +163,19 @@ impl Evaluator<'_, '_> {
                         return Ok(self.int(place as i64));
                     }
                 }
-                let text = self.text_of(wanted, true)?;
-                let text = match &text {
-                    Value::Known(text, _) => self.host.as_str(*text).unwrap_or_default(),
-                    _ => "".into(),
-                };
-                Err(self.raise("ValueError", &format!("{text} is not in deque")))
+                Err(self.not_found(value, name, wanted)?)
             }
             ("__reversed__", []) => {
                 let mut items = self.items_of(value)?;
                 items.reverse();
                 Ok(Value::iterator(crate::value::Iterate::Items(items, 0)))
+            }
+            // By its name the method counts from the end before it looks at the key.
+            ("__getitem__" | "__setitem__" | "__delitem__", [key, ..])
+                if !matches!(key, Value::Symbol(_))
+                    && !matches!(key, Value::Known(key, _) if self.host.as_int(*key).is_some()) =>
+            {
+                Err(self.stop(format!("the method {name} of a deque with a key that is no whole number")))
             }
             (
                 "count" | "__len__" | "__iter__" | "__getitem__" | "__setitem__" | "__delitem__" | "__contains__"

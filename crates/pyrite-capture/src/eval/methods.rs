@@ -19,20 +19,11 @@ impl Evaluator<'_, '_> {
         args: Vec<Value>,
         kwargs: Keywords,
     ) -> Run<Value> {
-        if let Value::Tuple(_) | Value::List(_) | Value::Deque(_) | Value::Dict(_) | Value::Set(_) | Value::View(_) =
-            receiver
-            && let Value::Known(class, _) = self.class_of(receiver)?
+        self.count_arguments_of(receiver, name, &args, &kwargs)?;
+        if let [other] = args.as_slice()
+            && self.knows_nothing_of(receiver, name, other)?
         {
-            if let Some(method) = self.class_item(class, name)
-                && self.host.descriptor(method) == Descriptor::BuiltinMethod
-            {
-                self.count_arguments(method, &args, &kwargs)?;
-            }
-            if let [other] = args.as_slice()
-                && self.knows_nothing_of(receiver, name, other)?
-            {
-                return self.not_implemented();
-            }
+            return self.not_implemented();
         }
         match receiver {
             Value::Tensor(_) if &**name == "__iter__" && args.is_empty() && self.in_torch_numpy() => {
@@ -101,6 +92,28 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// Raises where a container, number or text has a method in C of this name that takes other arguments.
+    fn count_arguments_of(&mut self, receiver: &Value, name: &str, args: &[Value], kwargs: &Keywords) -> Run<()> {
+        let counts = match receiver {
+            Value::Tuple(_) | Value::List(_) | Value::Deque(_) | Value::Dict(_) | Value::Set(_) | Value::View(_) => {
+                true
+            }
+            Value::Instance(instance) => instance.value.is_some(),
+            Value::Known(object, _) => {
+                matches!(self.host.kind(*object), Kind::Int | Kind::Bool | Kind::Plain | Kind::FrozenSet)
+            }
+            _ => false,
+        };
+        if counts
+            && let Value::Known(class, _) = self.class_of(receiver)?
+            && let Some(method) = self.class_item(class, name)
+            && self.host.descriptor(method) == Descriptor::BuiltinMethod
+        {
+            self.count_arguments(method, args, kwargs)?;
+        }
+        Ok(())
+    }
+
     /// `NotImplemented`.
     fn not_implemented(&self) -> Run<Value> {
         let object = self.host.member("builtins", "NotImplemented").ok_or_else(|| self.stop("a missing constant"))?;
@@ -122,6 +135,9 @@ impl Evaluator<'_, '_> {
                 &[("builtins", "dict")]
             }
             Value::Set(_) if compares || combines => &[("builtins", "set"), ("builtins", "frozenset")],
+            Value::View(view) if compares && view.view == View::Values && container.identity() != other.identity() => {
+                &[]
+            }
             Value::View(view) if compares && view.view != View::Values => &[
                 ("builtins", "set"),
                 ("builtins", "frozenset"),
@@ -280,7 +296,12 @@ impl Evaluator<'_, '_> {
             let keys = self.items_of(keys)?;
             return self.new_dict(keys.into_iter().map(|key| (key, value.clone())).collect());
         }
-        if plain_kind && self.host.as_str(object).is_some() && &**name == "join" && args.len() == 1 {
+        if plain_kind
+            && self.host.as_str(object).is_some()
+            && &**name == "join"
+            && args.len() == 1
+            && self.can_be_iterated(&args[0])?
+        {
             let items = self.items_of(&args[0])?;
             let plain: Option<Vec<Object>> = items.iter().map(|item| self.plain(item)).collect();
             if let Some(plain) = plain {
@@ -318,11 +339,11 @@ impl Evaluator<'_, '_> {
                 || matches!(&**name, "union" | "intersection" | "difference" | "symmetric_difference")
             {
                 let set = self.laid_out_set(receiver)?;
-                return self.set_method(&set, name, args);
+                return self.call_method(&set, name, args, kwargs);
             }
             if args.iter().any(|arg| self.plain(arg).is_none()) {
                 let set = self.set_of(receiver)?;
-                return self.set_method(&set, name, args);
+                return self.call_method(&set, name, args, kwargs);
             }
         }
         if plain_kind {
@@ -344,7 +365,18 @@ impl Evaluator<'_, '_> {
                 let value = self.real(value)?.ok_or_else(|| self.stop("an argument that is not known"))?;
                 named.push((self.host.str(key), value));
             }
-            let method = self.constant(object, name)?;
+            // What the class has names itself in messages as it does where a program calls it.
+            let method = self.class_item(self.host.class_of(object), name);
+            let method = match method.filter(|method| {
+                let class = self.host.class_name(self.host.class_of(*method));
+                matches!(&*class, "builtins.method_descriptor" | "builtins.wrapper_descriptor")
+            }) {
+                Some(method) => {
+                    plain.insert(0, object);
+                    method
+                }
+                None => self.constant(object, name)?,
+            };
             let result = self.host.call(method, &plain, &named).map_err(|r| self.raised(r))?;
             return Ok(self.opened(result));
         }
@@ -463,7 +495,7 @@ impl Evaluator<'_, '_> {
                         return Ok(none);
                     }
                 }
-                Err(self.raise("ValueError", "list.remove(x): x not in list"))
+                Err(self.not_found(list, name, value)?)
             }
             ("sort", []) => {
                 let items = self.items_of(list)?;
@@ -496,24 +528,52 @@ impl Evaluator<'_, '_> {
         self.sequence_method(tuple, name, &args)
     }
 
+    /// What `index` and `remove` of a sequence raise that does not hold a value.
+    pub(super) fn not_found(&mut self, sequence: &Value, method: &str, wanted: &Value) -> Run<Stop> {
+        let (module, class) = match sequence {
+            Value::List(_) => ("builtins", "list"),
+            Value::Deque(_) => ("collections", "deque"),
+            _ => ("builtins", "tuple"),
+        };
+        let Some(wanted) = self.real(wanted)? else {
+            return Ok(self.stop(format!("the text of a value that a {class} does not hold")));
+        };
+        let class = self.host.member(module, class).ok_or_else(|| self.stop("a missing class"))?;
+        let method = self.class_item(class, method).ok_or_else(|| self.stop("a missing method"))?;
+        let empty = self.host.call(class, &[], &[]).map_err(|raised| self.raised(raised))?;
+        match self.host.call(method, &[empty, wanted], &[]) {
+            Err(raised) => Ok(self.raised(raised)),
+            Ok(_) => Ok(self.stop("a value in an empty sequence")),
+        }
+    }
+
+    /// Whether the class of a value lets it be iterated over.
+    fn can_be_iterated(&mut self, value: &Value) -> Run<bool> {
+        Ok(match value {
+            Value::Iterator(_) => true,
+            other => {
+                let Value::Known(class, _) = self.class_of(other)? else { return Ok(false) };
+                ["__iter__", "__getitem__"].iter().any(|name| self.class_item(class, name).is_some())
+            }
+        })
+    }
+
     pub(super) fn sequence_method(&mut self, value: &Value, name: &Rc<str>, args: &[Value]) -> Run<Value> {
         match (&**name, args) {
             ("index", [wanted, bounds @ ..]) => {
                 let items = self.items_of(value)?;
-                let start = bounds.first().map_or(Ok(0), |b| self.index_of(b))?;
-                let start = if start < 0 { (start + items.len() as i64).max(0) } else { start } as usize;
-                for (place, item) in items.iter().enumerate().skip(start) {
+                let length = items.len() as i64;
+                let mut bound = |bound: Option<&Value>, usual: i64| {
+                    let bound = bound.map_or(Ok(usual), |bound| self.index_of(bound))?;
+                    Ok((if bound < 0 { bound + length } else { bound }).clamp(0, length) as usize)
+                };
+                let (start, stop) = (bound(bounds.first(), 0)?, bound(bounds.get(1), length)?);
+                for (place, item) in items.iter().enumerate().take(stop).skip(start) {
                     if self.is_same_or_equal(item, wanted)? {
                         return Ok(self.int(place as i64));
                     }
                 }
-                match self.plain(wanted) {
-                    Some(wanted) if matches!(value, Value::List(_)) => {
-                        let text = self.host.describe(wanted);
-                        Err(self.raise("ValueError", &format!("{text} is not in list")))
-                    }
-                    _ => Err(self.raise("ValueError", "tuple.index(x): x not in tuple")),
-                }
+                Err(self.not_found(value, name, wanted)?)
             }
             ("count", [wanted]) => {
                 let mut count = 0;
@@ -577,6 +637,11 @@ impl Evaluator<'_, '_> {
 
     fn dict_method(&mut self, dict: &Value, name: &Rc<str>, args: Vec<Value>, kwargs: Keywords) -> Run<Value> {
         let none = self.none();
+        if matches!(dict, Value::Dict(held) if held.behind.is_some())
+            && matches!(&**name, "__init__" | "__or__" | "__ior__")
+        {
+            return Err(self.stop(format!("the method {name} of a mappingproxy")));
+        }
         let option = |name: &str| kwargs.iter().find(|(key, _)| &**key == name).map(|(_, value)| value.clone());
         match (&**name, args.as_slice()) {
             ("get", [key, default @ ..]) if default.len() <= 1 => match self.dict_get(dict, key)? {
@@ -638,8 +703,13 @@ impl Evaluator<'_, '_> {
                 }
                 Ok(none)
             }
-            ("__init__", [factory, rest @ ..]) if matches!(dict, Value::Dict(held) if held.class.is_some_and(|class| self.is_defaultdict(class))) =>
+            ("__init__", given) if matches!(dict, Value::Dict(held) if held.class.is_some_and(|class| self.is_defaultdict(class))) =>
             {
+                let (factory, rest) = given.split_first().map_or((&none, given), |(factory, rest)| (factory, rest));
+                let Value::Known(of, _) = self.class_of(factory)? else { return Err(self.stop("a class")) };
+                if !self.is_none(factory) && self.class_item(of, "__call__").is_none() {
+                    return Err(self.raise("TypeError", "first argument must be callable or None"));
+                }
                 if let Value::Dict(held) = dict {
                     *held.default.borrow_mut() = Some(factory.clone());
                 }
@@ -759,9 +829,12 @@ impl Evaluator<'_, '_> {
                 Err(result) => Err(self.stop_iteration(result)),
             },
             ("__iter__", []) => Ok(iterator.clone()),
-            ("throw", [exception] | [_, exception, ..]) => {
-                let exception = self
-                    .raised_value(exception, "exceptions must be classes or instances deriving from BaseException")?;
+            ("throw", [exception]) => {
+                let Value::Known(class, _) = self.class_of(exception)? else { return Err(self.stop("a class")) };
+                let class = self.short_name(class);
+                let refusal =
+                    format!("exceptions must be classes or instances deriving from BaseException, not {class}");
+                let exception = self.raised_value(exception, &refusal)?;
                 match self.throw(iterator, exception)? {
                     Ok(value) => Ok(value),
                     Err(result) => Err(self.stop_iteration(result)),

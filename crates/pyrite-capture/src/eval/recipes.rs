@@ -743,7 +743,7 @@ impl Evaluator<'_, '_> {
         Ok(match &*state {
             Iterate::List(list, _) => {
                 let list = Value::List(list.clone());
-                Recipe::ListIterator(self.recipe(kitchen, &list)?)
+                Recipe::SequenceIterator(self.recipe(kitchen, &list)?)
             }
             Iterate::Watched(watched) if watched.place <= watched.items.len() => {
                 // It goes on to watch its container, which therefore has to be as it was.
@@ -762,8 +762,8 @@ impl Evaluator<'_, '_> {
             Iterate::Items(items, place) | Iterate::Watched(Watched { items, place, .. }) => {
                 let rest = items.get(*place..).unwrap_or_default().to_vec();
                 let rest = self.recipes_of(kitchen, &rest)?;
-                let list = kitchen.add(Recipe::List(rest));
-                Recipe::ListIterator(list)
+                let tuple = kitchen.add(Recipe::Tuple(rest, None));
+                Recipe::SequenceIterator(tuple)
             }
             Iterate::Enumerate(inner, count) => {
                 let inner = self.recipe(kitchen, inner)?;

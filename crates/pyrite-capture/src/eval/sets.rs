@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use super::{Evaluator, Run, Stop};
 use crate::host::{Kind, Object};
-use crate::value::{Entries, SetStep, SetValue, Twin, Value, View};
+use crate::value::{Entries, Key, SetStep, SetValue, Twin, Value, View};
 
 /// The methods that a set is changed by and that take other sets.
 const MERGES: [&str; 3] = ["intersection_update", "difference_update", "symmetric_difference_update"];
@@ -322,14 +322,18 @@ impl Evaluator<'_, '_> {
     }
 
     /// Removes a member; whether it was there.
-    fn set_discard(&mut self, set: &Value, value: &Value) -> Run<bool> {
-        let Value::Set(held) = set else { return Err(self.stop("a member of an object that is not a set")) };
-        // A set is looked for as the frozen set of its members.
+    /// The key of a value that a set is asked for: a set is looked for as the frozen set of its members.
+    pub(super) fn key_of_member(&mut self, set: &SetValue, value: &Value) -> Run<Key> {
         let frozen = match value {
             Value::Set(other) if other.class.is_none() => Some(self.set_from(value, "frozenset")?),
             _ => None,
         };
-        let key = self.key_in(&held.entries, frozen.as_ref().unwrap_or(value))?;
+        self.key_in(&set.entries, frozen.as_ref().unwrap_or(value))
+    }
+
+    fn set_discard(&mut self, set: &Value, value: &Value) -> Run<bool> {
+        let Value::Set(held) = set else { return Err(self.stop("a member of an object that is not a set")) };
+        let key = self.key_of_member(held, value)?;
         let Some(member) = held.entries.borrow().get(key).cloned() else { return Ok(false) };
         let object = self.with_known_hash(&member)?;
         let step = SetStep { method: "discard", args: vec![member] };

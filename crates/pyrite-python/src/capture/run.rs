@@ -413,7 +413,7 @@ fn make<'py>(
             import(py, "builtins")?.getattr("next")?.call1((&generator,))?;
             generator
         }
-        Recipe::ListIterator(list) => values[*list].try_iter()?.into_any(),
+        Recipe::SequenceIterator(list) => values[*list].try_iter()?.into_any(),
         Recipe::Advanced(container, place) => {
             let mut iterator = values[*container].try_iter()?;
             for _ in 0..*place {
