@@ -705,7 +705,7 @@ impl Evaluator<'_, '_> {
             }
             ("__init__", given) if matches!(dict, Value::Dict(held) if held.class.is_some_and(|class| self.is_defaultdict(class))) =>
             {
-                let (factory, rest) = given.split_first().map_or((&none, given), |(factory, rest)| (factory, rest));
+                let (factory, rest) = given.split_first().unwrap_or((&none, given));
                 let Value::Known(of, _) = self.class_of(factory)? else { return Err(self.stop("a class")) };
                 if !self.is_none(factory) && self.class_item(of, "__call__").is_none() {
                     return Err(self.raise("TypeError", "first argument must be callable or None"));

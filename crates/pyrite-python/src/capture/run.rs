@@ -222,7 +222,9 @@ fn go_on<'py>(mut next: Bound<'py, Next>) -> PyResult<Bound<'py, PyAny>> {
     let mut alive = BTreeMap::new();
     loop {
         let now = next.get();
-        now.written.iter().for_each(|slot| drop(alive.remove(slot)));
+        for slot in &now.written {
+            alive.remove(slot);
+        }
         alive.extend(now.slots.iter().chain(&now.kept).map(|(slot, value)| (*slot, value.clone_ref(py))));
         let function = function_of(py, now.original.bind(py), &now.point)?;
         let function = function.ok_or_else(|| PyRuntimeError::new_err("a frame cannot go on after a break"))?;
