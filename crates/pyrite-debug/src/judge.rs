@@ -475,7 +475,7 @@ impl<'a> Trial<'a> {
             let options = self.question.run_options(Mode::Eager, None);
             execute(graph, self.inputs, backend, &options, &mut |_| {}, &mut |_, _| {}).err()
         };
-        missing_error(raised, self.graph, self.reference, &ask, &|seed| self.rounding.sample(seed).err())
+        missing_error(raised, self.graph, self.reference, &ask, &|seed| self.rounding.whole(seed).err())
     }
 }
 

@@ -93,11 +93,14 @@ impl<'a> OtherRounding<'a> {
         // A compiler rounds between the steps of an operator, such as those of a normalisation, where a kernel may not: so
         // it is the steps that are moved. What has none is moved as it is.
         let record = self.asked.borrow_mut().insert(seed);
-        self.in_steps(Task::Sample(seed), record).or_else(|_| {
-            let mut perturbation = Perturbation::new(seed);
-            let observe = &mut |node: &Node, value: &Value<Tensor>| perturbation.apply(node, value);
-            execute(self.graph, self.inputs, &self.reference, &self.options, &mut |_| {}, observe)
-        })
+        self.in_steps(Task::Sample(seed), record).or_else(|_| self.whole(seed))
+    }
+
+    /// A sample in which operators run as they are: the steps of one may leave out what it checks.
+    pub fn whole(&self, seed: u64) -> Result<Ran, Broken> {
+        let mut perturbation = Perturbation::new(seed);
+        let observe = &mut |node: &Node, value: &Value<Tensor>| perturbation.apply(node, value);
+        execute(self.graph, self.inputs, &self.reference, &self.options, &mut |_| {}, observe)
     }
 
     /// The run in which everything tips over that rounding can tip; an error where nothing does.

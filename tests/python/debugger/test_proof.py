@@ -198,6 +198,13 @@ MISSING = {
     "index": ('x : "f32[4]"', True, "far = torch.ops.aten.full.default([1], 99, dtype=torch.int64)", "b = torch.ops.aten.index_select.default(a, 0, far)"),
     "target": ('x : "f32[4]"', True, "t = torch.ops.aten.add.Tensor(x, 99.0)", "i = torch.ops.aten.sigmoid.default(a)", "b = torch.ops.aten.binary_cross_entropy.default(i, t)"),
     "factor": ('x : "f32[4, 4]"', False, "n = torch.ops.aten.sub.Tensor(a, 9.0)", "b = torch.ops.aten.linalg_cholesky.default(n)"),
+    "negative": (
+        'x : "f32[4]"',
+        True,
+        "last = torch.ops.aten.full.default([1], -1, dtype=torch.int64)",
+        "one = torch.ops.aten.ones.default([1])",
+        "b = torch.ops.aten.index_add.default(a, 0, last, one)",
+    ),
     "unused": (
         'x : "f32[4]"',
         False,
@@ -209,7 +216,7 @@ MISSING = {
 }
 
 
-@pytest.mark.parametrize("error", MISSING if os.environ.get("PYRITE_PROOFS") else ["index", "unused"])
+@pytest.mark.parametrize("error", MISSING if os.environ.get("PYRITE_PROOFS") else ["negative", "unused"])
 def test_a_result_where_eager_raises_is_a_missing_error(session, error):
     parameters, counts, *lines = MISSING[error]
     program = forward(parameters, "a = torch.ops.aten.clone.default(x)", *lines, "d = torch.ops.aten.sin.default(b)", "return (d,)")
