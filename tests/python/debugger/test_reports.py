@@ -76,7 +76,38 @@ REPORTS = {
         ],
     ),
     "197089": ("std", ["n = torch.ops.aten.mul.Tensor(x, 1e-30)", "s = torch.ops.aten.std.correction(n)", "y = torch.ops.aten.mul.Tensor(s, 1e30)"]),
+    "198081": (
+        "aten.any",
+        [
+            "a = torch.ops.aten.abs.default(x)",
+            "u = torch.ops.aten._to_copy.default(a, dtype=torch.uint8)",
+            "z = torch.ops.aten.any.default(u)",
+        ],
+    ),
+    "197108": (
+        "var_mean",
+        [
+            "e = torch.ops.aten.slice.Tensor(x, 0, 0, 0)",
+            "v = torch.ops.aten.var_mean.correction(e)",
+            "y = v[1]",
+        ],
+    ),
+    "133512": (
+        "as_strided_copy",
+        [
+            "a = torch.ops.aten.add_.Tensor(strided, 1.0)",
+            "y = torch.ops.aten.as_strided_copy.default(a, [3], [2])",
+        ],
+    ),
     # Eager raises an error, the compiled program gives a number.
+    "185885": (
+        "index_add",
+        [
+            "i = torch.ops.aten.full.default([2], -1, dtype=torch.int64)",
+            "o = torch.ops.aten.ones.default([2, 64])",
+            "y = torch.ops.aten.index_add.default(w, 0, i, o)",
+        ],
+    ),
     "193757": (
         "binary_cross_entropy",
         [
@@ -102,7 +133,7 @@ def test_a_public_report_buried_in_a_program_ends_in_a_proven_repro_of_its_opera
     operator, lines = REPORTS[report]
     after = [] if lines[-1].startswith("z =") else ["z = torch.ops.aten.mul.Tensor(y, 2.0)"]
     body = "".join(f"        {line}\n" for line in [*lines, *after, "return (z, p15)"])
-    head = 'class Repro(torch.nn.Module):\n    def forward(self, x : "f32[64]", w : "f32[64, 64]", q : "i64[4, 6]"):'
+    head = 'class Repro(torch.nn.Module):\n    def forward(self, x : "f32[64]", w : "f32[64, 64]", q : "i64[4, 6]", strided : "f32[5][2]cpu"):'
     code, report, said = session.minify(head + bars.AROUND + body, "--backend", "torch:inductor", "--forward-only")
     if report.get("verdict") == "pass":
         # A torch that gets it right is accused of nothing; the one that is tested with does not.
