@@ -3,7 +3,8 @@
 # A class stands for the modules its docstring names. A function has the signature of PyTorch's; its body is what the
 # call means, in operators. The reader evaluates these expressions, so they may use conditions on what is known when a
 # graph is read: numbers, strings, None, and kind(x), which is 'tensor', 'number', 'dtype', 'device', 'str', 'list',
-# 'bool' or 'none', rank(x), and one_value_per(unit, x), for which PyTorch's norms raise. Functions that agree with their operator need no entry. An operator that the registry does not have
+# 'bool' or 'none', rank(x), known(x), which is whether the reader has the value, and one_value_per(unit, x), for which
+# PyTorch's norms raise. Functions that agree with their operator need no entry. An operator that the registry does not have
 # makes the call an opaque one.
 
 
@@ -30,7 +31,7 @@ class functional_only:
     def hardsigmoid(input, inplace=False): return aten.hardsigmoid_(input) if inplace else aten.hardsigmoid(input)
     def leaky_relu(input, negative_slope=0.01, inplace=False): return aten.leaky_relu_(input, negative_slope) if inplace else aten.leaky_relu(input, negative_slope)
     def elu(input, alpha=1.0, inplace=False): return aten.elu_(input, alpha) if inplace else aten.elu(input, alpha)
-    def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False): return unknown() if min_val > max_val else aten.hardtanh_(input, min_val, max_val) if inplace else aten.hardtanh(input, min_val, max_val)
+    def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False): return unknown() if known(min_val) and known(max_val) and min_val > max_val else aten.hardtanh_(input, min_val, max_val) if inplace else aten.hardtanh(input, min_val, max_val)
 
 
 class functional_python:
@@ -38,6 +39,7 @@ class functional_python:
 
     def dropout(input, p=0.5, training=True, inplace=False): return (aten.copy_(input, aten.dropout(input, p, training)) if training else input) if inplace else aten.dropout(input, p, training)
     def alpha_dropout(input, p=0.5, training=False, inplace=False): return aten.alpha_dropout_(input, p, training) if inplace else aten.alpha_dropout(input, p, training)
+    def rrelu(input, lower=0.125, upper=0.3333333333333333, training=False, inplace=False): return aten.rrelu_(input, lower, upper, training) if inplace else aten.rrelu(input, lower, upper, training)
     def dropout2d(input, p=0.5, training=True, inplace=False): return unknown() if inplace else aten.feature_dropout(input, p, training)
     def softmax(input, dim=None, _stacklevel=3, dtype=None): return aten.softmax(input, dim) if dtype is None else aten.softmax(input, dim, dtype)
     def log_softmax(input, dim=None, _stacklevel=3, dtype=None): return aten.log_softmax(input, dim) if dtype is None else aten.log_softmax(input, dim, dtype)
@@ -48,7 +50,7 @@ class functional_python:
     def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
         return aten.embedding(weight, input, -1 if padding_idx is None else padding_idx, scale_grad_by_freq, sparse) if max_norm is None else unknown()
     def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05):
-        return unknown() if (training and (one_value_per('channel', input) or eps <= 0)) or (running_mean is None) != (running_var is None) else aten.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
+        return unknown() if (training and (one_value_per('channel', input) or (known(eps) and eps <= 0))) or (running_mean is None) != (running_var is None) else aten.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
     def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-05):
         return unknown() if (use_input_stats and one_value_per('instance', input)) or (running_mean is None) != (running_var is None) else aten.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
     def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05): return aten.layer_norm(input, normalized_shape, weight, bias, eps)
@@ -225,6 +227,7 @@ class parts_of_rules:
 class inductor_prims:
     "torch.ops.prims"
 
+    def fma(a, b, c): return aten.add(aten.mul(a, b), c)
     def inductor_seed(device): return aten.randint(0, 9223372036854775807, [])
     def inductor_seeds(count, device): return aten.randint(0, 9223372036854775807, [count])
     def inductor_lookup_seed(seeds, index): return aten.select(seeds, 0, index)

@@ -190,6 +190,7 @@ impl<'a> Forward<'a> {
     pub fn rule_function(&mut self, name: &str, args: &[V], at: &impl Ranged) -> Option<Res<V>> {
         Some(match (name, args) {
             ("kind", [value]) => Ok(Value::from(self.kind_name(value))),
+            ("known", [value]) => Ok((!matches!(value, Value::Tensor(_))).into()),
             ("rank", [Value::Tensor(id)]) => match self.meta(*id) {
                 Some(Value::Tensor(meta)) => Ok(meta.rank().into()),
                 _ => return None,

@@ -13,6 +13,8 @@ use pyrite_ir::{Args, Emit, Handle, OpDef, OpError, Tag, Tolerance, Value, args,
 use pyrite_sym::SymInt;
 use pyrite_tensor::DType;
 
+use crate::ops::random::check_probability;
+
 /// The table.
 pub const OPS: &[OpDef] = &[
     OpDef::composite(
@@ -86,9 +88,7 @@ pub const OPS: &[OpDef] = &[
 
 fn dropout(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Result<Value<Handle>, OpError> {
     let (input, p) = (*a.tensor(0)?, a.float(1)?);
-    if !(0.0..=1.0).contains(&p) {
-        invalid!("dropout needs a probability between 0 and 1, got {p}");
-    }
+    check_probability(p)?;
     if p == 0.0 || !a.bool(2)? {
         return Ok(input.into());
     }

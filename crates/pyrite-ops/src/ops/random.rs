@@ -601,12 +601,18 @@ fn multinomial(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {
     Ok(drawn.map_err(|error| OpError::Invalid(error.to_string()))?.into())
 }
 
-fn infer_native_dropout(a: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
-    let input = a.tensor(0)?;
-    let p = a.float(1)?;
-    if !(0.0..=1.0).contains(&p) {
+/// An error where a share of elements cannot be dropped. NaN stands for a number that only a run can tell, and drawing refuses
+/// it.
+pub fn check_probability(p: f64) -> Result<(), OpError> {
+    if !p.is_nan() && !(0.0..=1.0).contains(&p) {
         invalid!("dropout needs a probability between 0 and 1, got {p}");
     }
+    Ok(())
+}
+
+fn infer_native_dropout(a: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
+    let input = a.tensor(0)?;
+    check_probability(a.float(1)?)?;
     let stride = preserved_strides(input);
     let mask = Meta { device: input.device.clone(), ..Meta::strided(&input.shape, &stride, DType::Bool) };
     let dtype = if a.opt_bool(2)? == Some(false) { input.dtype } else { input.dtype.to_inexact() };
