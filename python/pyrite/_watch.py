@@ -21,6 +21,8 @@ class Failure:
     backend: str
     message: str
     repro: str | None
+    # Whether the region was tested in this process, because no other can import the backend.
+    is_local: bool = False
 
     @staticmethod
     def of(backend, error):
@@ -49,7 +51,10 @@ class Watch:
 
     def without_failure(self):
         """What is said of a script without failures."""
-        return f"{self.regions} compiled region{'' if self.regions == 1 else 's'}, no failure"
+        said = f"{self.regions} compiled region{'' if self.regions == 1 else 's'}, no failure"
+        if self.unchecked:
+            return f"{said}; {len(self.unchecked)} of them could not be checked"
+        return said if self.regions else f"{said}; processes that the script starts are not watched"
 
     def import_all(self, modules):
         """Remembers modules, and returns all that workers have to import."""
@@ -130,7 +135,7 @@ def beside(program, arguments):
             return value
         return copy.deepcopy(value.detach(), memo).requires_grad_(value.requires_grad and differentiated)
 
-    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+    with torch.random.fork_rng(devices=[]):
         program(*map(copied, arguments))
 
 
@@ -140,7 +145,8 @@ def judged_here(function, name):
 
     def wrong(message):
         if watch := current():
-            watch.failures.append(Failure(name, f"{message} (tested in this process, because no other can import the backend)", None))
+            said = f"{message} (tested in this process, because no other can import the backend)"
+            watch.failures.append(Failure(name, said, None, is_local=True))
 
     def backend(module, example_inputs, **options):
         if watch := current():
@@ -155,11 +161,11 @@ def judged_here(function, name):
         def run(*arguments):
             with torch.random.fork_rng(devices=[]):
                 state = torch.get_rng_state()
-                want = _left_by(module.forward, arguments)
+                want = _left_by(module.forward, arguments, module)
                 torch.set_rng_state(state)
                 try:
                     with _native.crashes_in(f"a region that the backend {name} compiled"):
-                        have = _left_by(compiled, arguments)
+                        have = _left_by(compiled, arguments, module)
                 except Exception as error:
                     wrong(f"it raises {type(error).__name__}: {error}")
                 else:
@@ -173,21 +179,30 @@ def judged_here(function, name):
     return backend
 
 
-def _left_by(function, arguments):
-    """What a call on copies of arguments leaves behind: results, what it wrote, and gradients of a loss."""
+def _left_by(function, arguments, module):
+    """What a call on copies of arguments leaves behind: results, what it wrote, and gradients of a loss. The tensors of the module that
+    the region is are those of the script, so they are put back."""
     import torch
     import torch.utils._pytree as pytree
 
     memo = {}
     given = [copy.deepcopy(v.detach(), memo).requires_grad_(v.requires_grad) if isinstance(v, torch.Tensor) else v for v in arguments]
-    results = pytree.tree_leaves(function(*given))
-    counted = [v for v in results if isinstance(v, torch.Tensor) and v.requires_grad and (v.is_floating_point() or v.is_complex())]
-    wanted = [v for v in given if isinstance(v, torch.Tensor) and v.requires_grad]
-    gradients = []
-    if counted and wanted:
-        loss = sum(value.abs().mean() if value.is_complex() else value.mean() for value in counted)
-        gradients = torch.autograd.grad(loss, wanted, allow_unused=True)
-    return {"results": results, "inputs": given, "gradients": list(gradients)}
+    attributes = [*module.parameters(), *module.buffers()]
+    before = [value.detach().clone() for value in attributes]
+    try:
+        results = pytree.tree_leaves(function(*given))
+        counted = [v for v in results if isinstance(v, torch.Tensor) and v.requires_grad and (v.is_floating_point() or v.is_complex())]
+        wanted = [v for v in given if isinstance(v, torch.Tensor) and v.requires_grad]
+        gradients = []
+        if counted and wanted:
+            loss = sum(value.abs().mean() if value.is_complex() else value.mean() for value in counted)
+            gradients = torch.autograd.grad(loss, wanted, allow_unused=True)
+        after = [value.detach().clone() for value in attributes]
+    finally:
+        for value, was in zip(attributes, before):
+            # What autograd has saved of the script's own calls counts writes to `value`, but not to its data.
+            value.data.copy_(was)
+    return {"results": results, "inputs": given, "attributes": after, "gradients": list(gradients)}
 
 
 def _left_in_double(module, arguments):
@@ -195,7 +210,8 @@ def _left_in_double(module, arguments):
     from torch._dynamo.debug_utils import cast_to_fp64
 
     try:
-        return _left_by(*cast_to_fp64(copy.deepcopy(module), list(arguments)))
+        function, inputs = cast_to_fp64(copy.deepcopy(module), list(arguments))
+        return _left_by(function, inputs, function)
     except Exception:
         return None
 
@@ -240,9 +256,22 @@ def module_registering(function):
     return name if "register_backend" in pathlib.Path(file).read_text(encoding="utf-8", errors="replace") else None
 
 
+# The namespaces of operators that torch itself defines.
+_OF_TORCH = {"torch", "aten", "higher_order", "inductor", "prim", "prims", "quantized"}
+
+
+def _space(operator):
+    return operator.removeprefix("torch.ops.").split(".")[0]
+
+
+def not_of_torch(operators):
+    """The operators that a process does not have that has only imported torch."""
+    return [name for name in operators if _space(name) not in _OF_TORCH]
+
+
 def modules_defining(operators):
     """The modules in whose text the namespaces of operators occur; none where one of them occurs nowhere."""
-    spaces = {name.removeprefix("torch.ops.").split(".")[0] for name in operators}
+    spaces = {_space(name) for name in operators}
     found = {}
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)

@@ -145,6 +145,7 @@ def script(path, arguments=(), options=(), module=False):
                 runpy.run_path(str(path), run_name="__main__")
         except SystemExit:
             if not watch.failures:
+                _tell_of_none(watch)
                 raise
         except KeyboardInterrupt:
             if not watch.failures:
@@ -158,14 +159,13 @@ def script(path, arguments=(), options=(), module=False):
                 raise
         finally:
             sys.argv, sys.path[0] = argv, before
-    for reason in watch.unchecked:
-        print(f"not checked: {reason}", file=sys.stderr)
     if not watch.failures:
-        print(watch.without_failure(), file=sys.stderr)
+        _tell_of_none(watch)
         if not module:
             text = f"if the compiled script still behaves differently, `pyrite minify-script {shlex.quote(str(path))}` reduces its source"
             print(text, file=sys.stderr)
         return 0
+    _tell_unchecked(watch)
     failure = watch.failures[0]
     if failure.repro is None:
         _tell(failure, watch)
@@ -188,10 +188,24 @@ def _command(failure, watch, options=()):
     return words
 
 
+def _tell_unchecked(watch):
+    """Says why regions were not checked."""
+    for reason in watch.unchecked:
+        print(f"not checked: {reason}", file=sys.stderr)
+
+
+def _tell_of_none(watch):
+    """Says what was checked of a script in which nothing failed."""
+    _tell_unchecked(watch)
+    print(watch.without_failure(), file=sys.stderr, flush=True)
+
+
 def _tell(failure, watch):
     """Says how a region failed, and what can be done."""
     print(f"a region failed with {failure.backend}: {failure.message}", file=sys.stderr)
-    if failure.repro is None:
+    if failure.repro is None and not failure.is_local:
+        text = "no repro is written, because the region failed before its program could be"
+    elif failure.repro is None:
         text = f"no repro is written, because {failure.backend} cannot be imported elsewhere: move it from the script into a module that the script imports"
     else:
         text = f"`{shlex.join(['pyrite', *_command(failure, watch)])}` goes on"

@@ -111,9 +111,11 @@ class _Region:
     def __init__(self, module, example_inputs, backend, make, strict):
         self.module, self.backend, self.make, self.strict = module, backend, make, strict
         self.program = None
-        self.imported = None
+        self.is_eager = False
+        self.imported, self.attributes = None, ()
         try:
             self.imported = Imported(module, example_inputs)
+            self.attributes = self.imported.attributes
             self._known()
             logs.get("graph_code").info("%s", self.imported.graph)
         except (CompileError, ValueError) as error:
@@ -135,29 +137,28 @@ class _Region:
         else:
             text = f"a region runs eagerly, Pyrite cannot compile it: {lines[0]}"
             warnings.warn(text, FallbackWarning, stacklevel=4)
-        self.program = self.module.forward
+        self.is_eager = True
 
     @torch._dynamo.disable
     def __call__(self, *arguments):
-        if self.program is None:
-            self._compile(arguments)
-        return self.program(*arguments)
+        whole = (*arguments, *self.attributes)
+        if not self.is_eager:
+            self._compile(whole)
+        return self.module.forward(*arguments) if self.is_eager else self.program(*whole)
 
-    def _compile(self, arguments):
-        attributes = self.imported.attributes
+    def _compile(self, whole):
+        """Compiles the region at its first call, for the arguments and the tensors of the module behind them."""
+        if self.program is not None:
+            return
         log = logs.get("backend")
         log.info("Step 2: calling compiler function %s", self.backend)
         start = time.perf_counter()
         try:
-            program = self.make(self.imported.graph, (*arguments, *attributes))
+            self.program = self.make(self.imported.graph, whole)
         except (CompileError, TypeError) as error:
             self._give_up(error)
             return
         log.info("Step 2: done compiler function %s in %.3f s", self.backend, time.perf_counter() - start)
-        if attributes:
-            self.program = lambda *arguments: program(*arguments, *attributes)
-        else:
-            self.program = program
         self.imported = None
 
 
@@ -177,20 +178,28 @@ class _Checked(_Region):
     @torch._dynamo.disable
     def __call__(self, *arguments):
         self.calls += 1
-        if config.debug_calls and self.calls > config.debug_calls:
-            return self.module.forward(*arguments)
-        with _watch.noted(self.backend):
-            if not self.backend.startswith("torch:"):
-                return super().__call__(*arguments)
-            _watch.beside(super().__call__, arguments)
+        if not self.is_eager and (not config.debug_calls or self.calls <= config.debug_calls):
+            with _watch.noted(self.backend):
+                if not self.backend.startswith("torch:"):
+                    return super().__call__(*arguments)
+                _watch.beside(self._judge, (*arguments, *self.attributes))
         return self.module.forward(*arguments)
+
+    def _judge(self, *whole):
+        """Runs the program in a process of its own, where there is one."""
+        self._compile(whole)
+        if not self.is_eager:
+            self.program(*whole)
 
     def _known(self):
         """Leaves operators that Pyrite does not know to torch, where it is known who defines them."""
         unknown = self.imported.graph.opaque_ops
-        modules = _watch.modules_defining(unknown) if unknown else []
+        if not unknown:
+            return
+        of_others = _watch.not_of_torch(unknown)
+        modules = _watch.modules_defining(of_others) if of_others else []
         theirs = self.backend if ":" in self.backend else f"torch:{self.backend}"
-        if not modules or theirs.removeprefix("torch:").split("?")[0] not in torch._dynamo.list_backends(()):
+        if (of_others and not modules) or theirs.removeprefix("torch:").split("?")[0] not in torch._dynamo.list_backends(()):
             return super()._known()
         self.backend = theirs
         self.make.keywords.update(backend=theirs, reference="torch:eager")
@@ -239,7 +248,8 @@ def watched(instead=None):
 
     torch.compile = compile
     try:
-        with _watch.watching() as watch:
+        # Where sizes are symbolic, floats are tensors to Dynamo, which a region reads numbers from; no tracer can follow that.
+        with _watch.watching() as watch, torch._dynamo.config.patch(specialize_float=True):
             yield watch
     finally:
         torch.compile = original

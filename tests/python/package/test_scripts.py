@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 LIBRARY = """
 import torch
 
@@ -140,3 +142,90 @@ def test_a_backend_of_the_script_itself_is_judged_where_it_is(tmp_path):
     assert "into a module that the script imports" in said and "elements differ worst" not in said
     said = user(tmp_path, "user.py", "right", code=0)
     assert "no failure" in said
+
+
+OPTIMIZER = """
+import sys
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+step = torch.compile(optimizer.step, backend="aot_eager" if sys.argv[1] == "by_name" else lambda module, inputs: module.forward)
+for _ in range(3):
+    optimizer.zero_grad()
+    model(torch.ones(2, 4)).square().mean().backward()
+    step()
+print("weight", model.weight.tolist())
+sys.exit(7)
+"""
+
+
+@pytest.mark.parametrize("backend", ["by_name", "own"])
+def test_a_compiled_optimizer_step_is_checked_and_writes_its_parameters_once(tmp_path, backend):
+    (tmp_path / "script.py").write_text(OPTIMIZER)
+    plain, _ = python("script.py", backend, cwd=tmp_path, code=7)
+    debugged, said = python("-m", "pyrite", "debug", "script.py", backend, cwd=tmp_path, code=7)
+    assert debugged == plain and "1 compiled region, no failure\n" in said, said
+
+
+# The weight is a leaf: that it may be written is up to the mode of gradients, which a check must not change.
+UNCHECKED = """
+import torch
+
+@torch.library.custom_op("nearby::triple", mutates_args=())
+def triple(x: torch.Tensor) -> torch.Tensor:
+    return x * 3
+
+@triple.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+weight = torch.nn.Parameter(torch.ones(3))
+
+@torch.compile(backend="aot_eager")
+def step(gradient):
+    weight.sub_(triple(gradient))
+
+with torch.no_grad():
+    step(torch.ones(3))
+print("weight", weight.tolist())
+"""
+
+
+def test_a_region_that_cannot_be_checked_runs_as_it_does_without_the_debugger(tmp_path):
+    (tmp_path / "script.py").write_text(UNCHECKED)
+    printed, said = python("-m", "pyrite", "debug", "script.py", cwd=tmp_path, code=0)
+    assert "weight [-2.0, -2.0, -2.0]" in printed
+    assert "not checked: Pyrite does not know torch.ops.nearby.triple" in said and "1 of them could not be checked" in said
+
+
+LAYERS = """
+import sys
+import torch
+
+model = torch.nn.Sequential(
+    torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.Hardtanh(-0.5, 0.5), torch.nn.RReLU(), torch.nn.Dropout2d(0.3),
+    torch.nn.Flatten(), torch.nn.Dropout(0.3), torch.nn.Linear(144, 2),
+)
+step = torch.compile(model, backend="aot_eager", dynamic=sys.argv[1] == "dynamic")
+for n in (2, 3):
+    step(torch.randn(n, 3, 8, 8)).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("sizes", ["static", "dynamic"])
+def test_a_model_whose_layers_torch_defines_in_python_is_checked(tmp_path, sizes):
+    (tmp_path / "script.py").write_text(LAYERS)
+    _, said = python("-m", "pyrite", "debug", "script.py", sizes, cwd=tmp_path, code=0)
+    assert "no failure\n" in said and "not checked" not in said, said
+
+
+PARENT = "import subprocess, sys\nsubprocess.run([sys.executable, 'child.py'], check=True)\n"
+
+
+def test_a_script_that_leaves_its_work_to_another_process_is_told_that_nobody_watched(tmp_path):
+    (tmp_path / "script.py").write_text(PARENT)
+    (tmp_path / "child.py").write_text("import torch\ntorch.compile(torch.sin, backend='eager')(torch.ones(2))\n")
+    _, said = python("-m", "pyrite", "debug", "script.py", cwd=tmp_path, code=0)
+    assert "0 compiled regions, no failure; processes that the script starts are not watched" in said
