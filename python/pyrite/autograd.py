@@ -195,7 +195,7 @@ def _differentiably(ctx, arguments, gradients):
     arguments = [argument.view_as(argument) if need else argument for argument, need in zip(arguments, needed)]
     wanted = [argument for argument, need in zip(arguments, needed) if need]
     outputs = _native.run_by_torch(_graphs[ctx.program])(*arguments)
-    pairs = [(outputs[leaf], gradient) for leaf, gradient in zip(ctx.order, gradients) if gradient is not None]
+    pairs = [(ctx.program.as_it_lies(leaf, outputs[leaf]), gradient) for leaf, gradient in zip(ctx.order, gradients) if gradient is not None]
     pairs = [(output, gradient) for output, gradient in pairs if output.requires_grad]
     if not pairs:
         return (None,) * len(ctx.needs_input_grad)

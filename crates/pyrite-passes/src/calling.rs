@@ -1,16 +1,17 @@
 //! What the caller of a compiled graph has to know of it: which inputs it writes, which outputs are views of inputs, which
-//! are views that one operator made several of, whether it begins with gradients off; and the graph in the form in
-//! which that can be kept.
+//! are views that one operator made several of, which are conjugated or negated when they are read, whether it begins with
+//! gradients off; and the graph in the form in which that can be kept.
 
+use pyrite_ir::contract::any_call;
 use pyrite_ir::{
-    Contract, Given, Graph, Kind, Meta, Node, NodeError, NodeId, OpError, Patch, Registry, StorageId, Switch, Target,
-    Value,
+    Contract, Eval, Given, Graph, Kind, Meta, Node, NodeError, NodeId, OpError, Operator, Patch, Registry, StorageId,
+    Switch, Target, Value,
 };
 use pyrite_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::autocast;
-use crate::functionalize::{InputSource, functionalize};
+use crate::functionalize::{InputSource, Reading, functionalize};
 
 /// For each output that is a tensor, whether it is a view by an operator that returns several of one tensor, or a view of
 /// such a one. torch refuses to write to them while gradients are recorded.
@@ -147,6 +148,65 @@ pub fn return_written(mut graph: Graph, written: &[usize]) -> Result<(Graph, Vec
         graph.apply(&patch).map_err(|error| OpError::fault(error.to_string()))?;
     }
     Ok((graph, returned))
+}
+
+/// The graph with its outputs as they lie in memory, and how torch reads each leaf of them, where it reads any otherwise: what
+/// torch returns as a conjugate or a negative is a flag on a view, through which its caller may write.
+pub fn return_as_they_lie(mut graph: Graph, registry: &Registry) -> Result<(Graph, Vec<Reading>), NodeError> {
+    if !may_return_readings(&graph) {
+        return Ok((graph, Vec::new()));
+    }
+    let readings = functionalize(&autocast::lower(&graph, registry)?, registry, &[])?.readings;
+    if readings.iter().all(|reading| *reading == Reading::default()) {
+        return Ok((graph, Vec::new()));
+    }
+    let end = graph.nodes().find(|(_, node)| node.kind == Kind::Output).map(|(id, _)| id);
+    if let Some(end) = end {
+        let mut patch = Patch::new(&graph, "return-as-they-lie");
+        let mut next = readings.iter();
+        let outputs = as_they_lie(&mut patch, end, registry, graph.output(), &mut next)?;
+        patch.set_args(end, vec![outputs]);
+        graph.apply(&patch).map_err(|error| OpError::fault(error.to_string()))?;
+    }
+    Ok((graph, readings))
+}
+
+/// Whether outputs may be conjugates or negatives, by the operators and the types of a graph.
+fn may_return_readings(graph: &Graph) -> bool {
+    let is_composite_view = |op: &Operator| {
+        matches!(op.def.eval, Eval::ViaDecomposition) && op.schema.returns.iter().any(|given| given.alias.is_some())
+    };
+    let mut is_complex = false;
+    for meta in graph.nodes().filter_map(|(_, node)| node.meta.as_ref()) {
+        meta.each(&mut |meta| is_complex |= meta.dtype.is_complex());
+    }
+    any_call(graph, &Operator::is_computed_view) || is_complex && any_call(graph, &is_composite_view)
+}
+
+/// Outputs with what undoes their readings, which are their own inverses, before the end of a graph.
+fn as_they_lie(
+    patch: &mut Patch,
+    end: NodeId,
+    registry: &Registry,
+    outputs: &Value<NodeId>,
+    readings: &mut dyn Iterator<Item = &Reading>,
+) -> Result<Value<NodeId>, OpError> {
+    if let Value::List(items) = outputs {
+        let items = items.iter().map(|item| as_they_lie(patch, end, registry, item, readings));
+        return Ok(Value::List(items.collect::<Result<_, _>>()?));
+    }
+    let Reading { conjugated, negated } = readings.next().copied().unwrap_or_default();
+    let &Value::Tensor(mut tensor) = outputs else { return Ok(outputs.clone()) };
+    for name in
+        [conjugated.then_some("aten._conj.default"), negated.then_some("aten._neg_view.default")].into_iter().flatten()
+    {
+        let op = registry.get(name).ok_or_else(|| OpError::fault(format!("{name} does not exist")))?;
+        tensor = patch.insert_before(
+            end,
+            Node::new("as_it_lies", Kind::Call(Target::Op(op.clone())), vec![Value::Tensor(tensor)]),
+        );
+    }
+    Ok(Value::Tensor(tensor))
 }
 
 /// The graph as if no two inputs shared memory; `None` where none do.

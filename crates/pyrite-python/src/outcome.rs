@@ -9,6 +9,7 @@ use pyo3::types::{PyList, PyTuple};
 use pyrite_compiler::backend::Backward;
 use pyrite_ir::Value;
 use pyrite_oracle::Stage;
+use pyrite_passes::functionalize::Reading;
 use pyrite_tensor::{Scalar, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -33,6 +34,8 @@ pub struct Outcome {
     aliases: Vec<Option<Alias>>,
     /// Leaves that are one of several views that one operator made.
     several: Vec<usize>,
+    /// Leaves that torch reads otherwise than they lie in memory.
+    readings: Vec<(usize, Reading)>,
     /// What ran, where there is a backward half.
     source: Option<Arc<Source>>,
     /// What it ran with, for whoever differentiates twice.
@@ -74,8 +77,8 @@ impl Outcome {
         let tensors = leaves.iter().enumerate().filter(|(_, leaf)| leaf.as_tensor().is_some());
         let several = tensors.zip(several).filter(|(_, is_one)| **is_one).map(|((index, _), _)| index).collect();
         let inputs = held.1.iter().filter_map(|index| Some((*index, inputs[*index].clone()?))).collect();
-        let (backward, source, seen) = (Mutex::new(backward), None, None);
-        Self { outputs, leaves, backward, appended, held, inputs, aliases, several, source, seen }
+        let (backward, readings, source, seen) = (Mutex::new(backward), Vec::new(), None, None);
+        Self { outputs, leaves, backward, appended, held, inputs, aliases, several, readings, source, seen }
     }
 
     /// The same of a program that is known.
@@ -89,6 +92,12 @@ impl Outcome {
         inputs.sort_by_key(|(index, _)| *index);
         let held = (self.held.0, inputs.iter().map(|(index, _)| *index).collect());
         Self { held, inputs, ..self }
+    }
+
+    /// The same where torch reads leaves as it is told.
+    pub(crate) fn read_as(self, readings: &[Reading]) -> Self {
+        let marked = readings.iter().copied().enumerate().filter(|(_, reading)| *reading != Reading::default());
+        Self { readings: marked.collect(), ..self }
     }
 
     /// The same of a call whose arguments are known.
@@ -106,13 +115,18 @@ impl Outcome {
         let py = arguments.py();
         let shown = self.outputs.len() - self.appended;
         let mut storages = self.storages();
-        let tensors = self.leaves.iter().zip(&self.aliases).filter(|(leaf, _)| leaf.as_tensor().is_some());
-        let mut aliases = tensors.map(|(_, alias)| alias.clone());
+        let leaves = self.leaves.iter().zip(&self.aliases).enumerate();
+        let mut tensors = leaves.filter(|(_, (leaf, _))| leaf.as_tensor().is_some());
         let mut convert = |tensor: &Tensor| -> PyResult<Bound<'py, PyAny>> {
-            match aliases.next().flatten() {
-                Some((index, None)) => arguments.get_item(index),
-                Some((index, Some(view))) => viewed(&arguments.get_item(index)?, view),
-                None => storages.give(py, tensor),
+            let (leaf, alias) = tensors.next().map(|(leaf, (_, alias))| (leaf, alias.clone())).unzip();
+            let lying = match alias.flatten() {
+                Some((index, None)) => arguments.get_item(index)?,
+                Some((index, Some(view))) => viewed(&arguments.get_item(index)?, view)?,
+                None => storages.give(py, tensor)?,
+            };
+            match self.readings.iter().find(|(marked, _)| Some(*marked) == leaf) {
+                Some((_, reading)) => read(lying, *reading),
+                None => Ok(lying),
             }
         };
         let items = self.outputs[..shown]
@@ -127,6 +141,12 @@ impl Outcome {
 fn viewed<'py>(base: &Bound<'py, PyAny>, view: View) -> PyResult<Bound<'py, PyAny>> {
     let (size, stride, begin, dtype) = view;
     base.py().import("pyrite._views")?.getattr("viewed")?.call1((base, size, stride, begin, dtype))
+}
+
+/// A tensor as torch reads it from its memory.
+pub(crate) fn read(tensor: Bound<'_, PyAny>, reading: Reading) -> PyResult<Bound<'_, PyAny>> {
+    let tensor = if reading.conjugated { tensor.call_method0("conj")? } else { tensor };
+    if reading.negated { tensor.call_method0("_neg_view") } else { Ok(tensor) }
 }
 
 /// A value as a Python object; tensors by a function.
@@ -198,11 +218,17 @@ impl Outcome {
     /// Whether every leaf is a tensor with memory and a version of its own.
     fn is_fresh(&self) -> bool {
         let is_new = |(leaf, alias): (&Value<Tensor>, &Option<Alias>)| leaf.as_tensor().is_some() && alias.is_none();
-        self.appended == 0 && self.several.is_empty() && self.leaves.iter().zip(&self.aliases).all(is_new)
+        self.appended == 0
+            && self.several.is_empty()
+            && self.readings.is_empty()
+            && self.leaves.iter().zip(&self.aliases).all(is_new)
     }
 
-    /// The outputs, nested as the program nests them, made of other leaves.
-    fn nest<'py>(&self, py: Python<'py>, leaves: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    /// The outputs, nested as the program nests them, made of other leaves, which lie in memory as these do.
+    fn nest<'py>(&self, py: Python<'py>, mut leaves: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        for (leaf, reading) in &self.readings {
+            leaves[*leaf] = read(leaves[*leaf].clone(), *reading)?;
+        }
         let mut next = leaves.into_iter();
         let shown = &self.outputs[..self.outputs.len() - self.appended];
         let items = shown.iter().map(|output| renest(py, output, &mut next)).collect::<PyResult<Vec<_>>>()?;

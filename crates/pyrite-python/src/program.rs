@@ -29,9 +29,10 @@ use pyrite_ir::{Contract, Graph as Ir, Kind, Meta, Node, NodeError, NodeId, OpEr
 use pyrite_ops::registry;
 use pyrite_oracle::Stage;
 use pyrite_passes::calling::{
-    begin_without_grad, output_bases, return_written, specialize, starts_without_grad, unrecorded_writes,
-    views_of_several, with_inputs_apart, written_inputs,
+    begin_without_grad, output_bases, return_as_they_lie, return_written, specialize, starts_without_grad,
+    unrecorded_writes, views_of_several, with_inputs_apart, written_inputs,
 };
+use pyrite_passes::functionalize::Reading;
 use pyrite_tensor::random::TorchGenerator;
 use pyrite_tensor::{Layout, Tensor};
 
@@ -39,7 +40,7 @@ use crate::bridge::{Inputs, Overlap, Remembered, Shim, with_torch_generator};
 use crate::debug_wrapper::Told;
 use crate::graph::{Graph, graph_of};
 use crate::options::options;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, read};
 use crate::torch_interpreter::TorchProgram;
 use crate::{crash, debug_wrapper, errors, threads};
 
@@ -68,6 +69,8 @@ pub struct Program {
     bases: Vec<Option<usize>>,
     /// For each output that is a tensor, whether it is one of several views that one operator made.
     several: Vec<bool>,
+    /// How torch reads each leaf of the outputs from its memory; empty where that is as it lies there.
+    readings: Vec<Reading>,
     arity: usize,
     /// What was assumed of the inputs.
     contract: Contract,
@@ -124,13 +127,15 @@ impl Program {
         let switches_on = differentiates && starts_without_grad(&graph);
         let unrecorded = unrecorded_writes(&graph, &written);
         let graph = if switches_on { begin_without_grad(graph)? } else { graph };
+        let (graph, readings) = return_as_they_lie(graph, registry())?;
         let (graph, returned) = if differentiates { return_written(graph, &written)? } else { (graph, Vec::new()) };
         let (bases, several) = (output_bases(&graph), views_of_several(&graph));
         let executable = (backend.compile)(graph, options)?;
         let contract = executable.contract().cloned().unwrap_or_else(|| Contract::of(&source.0));
         let may_be_short = runs_no_python(&source.0, backend)
             && !(writes || draws || names_places || contract.is_conditional())
-            && bases.iter().all(Option::is_none);
+            && bases.iter().all(Option::is_none)
+            && readings.is_empty();
         Ok(Self {
             executable,
             draws,
@@ -144,6 +149,7 @@ impl Program {
             returned,
             bases,
             several,
+            readings,
             arity,
             contract,
             source,
@@ -234,7 +240,7 @@ impl Program {
         let is_short = self.may_be_short && start.elapsed() < SHORT;
         self.is_short.store(is_short, Ordering::Relaxed);
         let outcome = Outcome::new(outputs, backward, &given, self.returned.len(), &self.bases, &self.several);
-        Ok(outcome.of(&self.source))
+        Ok(outcome.of(&self.source).read_as(&self.readings))
     }
 
     /// Runs it as [`Self::run_short`] does, for a call that records gradients: inputs that were saved are held from then on.
@@ -541,6 +547,12 @@ impl Program {
     #[getter]
     fn returned(&self) -> Vec<usize> {
         self.returned.clone()
+    }
+
+    /// A leaf of the outputs, as torch reads it, as it lies in memory.
+    fn as_it_lies<'py>(&self, leaf: usize, tensor: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        // A reading undoes itself.
+        self.readings.get(leaf).map_or_else(|| Ok(tensor.clone()), |reading| read(tensor.clone(), *reading))
     }
 
     /// Whether the program draws random numbers.

@@ -67,7 +67,7 @@ class Shown:
     strides: tuple
     place: tuple | None
     autograd: tuple
-    is_lazy: bool
+    bits: tuple
 
 
 @dataclasses.dataclass
@@ -135,8 +135,7 @@ def shown_all(outputs, given):
             found.append(each)
             continue
         place = None
-        # What torch returns as a bit on a view may be a copy.
-        if each.layout is torch.strided and each.numel() and not each.is_conj() and not each.is_neg():
+        if each.layout is torch.strided and each.numel():
             begin = each.storage_offset() * each.itemsize
             # Where an output lies in memory of its own is nobody's business: others count from there.
             home, first = homes.setdefault(each.untyped_storage()._cdata, (f"output {number}", begin))
@@ -145,7 +144,7 @@ def shown_all(outputs, given):
         kind = (each.dtype, tuple(each.shape), each.layout, type(each).__name__, same)
         strides = tuple(each.stride()) if each.layout is torch.strided else ()
         autograd = (each.requires_grad, each.is_leaf, each.grad_fn is None)
-        found.append(Shown(each.detach().clone(), kind, strides, place, autograd, each.is_conj() or each.is_neg()))
+        found.append(Shown(each.detach().clone(), kind, strides, place, autograd, (each.is_conj(), each.is_neg())))
     return found
 
 
@@ -173,9 +172,7 @@ def difference(want, have, exact=lambda: None, all_strides=False):
             continue
         if not isinstance(mine, Shown):
             return f"output {number}: {mine!r}, a tensor in eager"
-        for what in ("kind", "place", "autograd"):
-            if what == "place" and theirs.is_lazy:
-                continue
+        for what in ("kind", "bits", "place", "autograd"):
             if getattr(mine, what) != getattr(theirs, what):
                 return f"output {number}: {what}: {getattr(mine, what)}, {getattr(theirs, what)} in eager"
         if (mine.strides != theirs.strides) if all_strides else (significant(mine) != significant(theirs)):

@@ -2,7 +2,7 @@
 
 use pyrite_ir::{Eval, Handle, OpError, OpRef, Operator, Value};
 
-use super::state::Reading;
+use super::Reading;
 
 /// The functional form of a call.
 pub(super) struct Form {

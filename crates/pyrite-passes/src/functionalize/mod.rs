@@ -77,8 +77,19 @@ pub struct Functional {
     pub positions: Vec<Option<usize>>,
     /// How the outputs are nested: each leaf is the position of an output.
     pub structure: Value<usize>,
+    /// For each output of the program, how PyTorch reads it from its memory; here it is computed.
+    pub readings: Vec<Reading>,
     /// What the program assumes of its inputs.
     pub contract: Contract,
+}
+
+/// How a tensor is read from its memory: PyTorch's conjugates and their imaginary parts are flags on a view.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Reading {
+    /// Whether it is the conjugate of what lies there.
+    pub conjugated: bool,
+    /// Whether it is the negative of what lies there.
+    pub negated: bool,
 }
 
 impl Functional {

@@ -4,8 +4,8 @@ use pyrite_ir::{Contract, Handle, Meta, Node, NodeId, OpError, Value};
 use pyrite_sym::SymInt;
 use rustc_hash::FxHashMap;
 
-use super::state::{BaseOrigin, Pure, Reading, State};
-use super::{Functional, InputPlan, InputSource, Produced};
+use super::state::{BaseOrigin, Pure, State};
+use super::{Functional, InputPlan, InputSource, Produced, Reading};
 
 /// What outputs may share: a base, and how they are read from it.
 type Memory = (usize, Reading);
@@ -40,6 +40,7 @@ impl State<'_> {
         let structure = flatten(output, &mut leaves);
         let tensors: Vec<Option<Handle>> =
             leaves.iter().map(|leaf| leaf.as_tensor().map(|h| self.current(*h))).collect();
+        let readings = tensors.iter().map(|tensor| tensor.map(|h| self.reading_of(h)).unwrap_or_default()).collect();
         let memory_of = |state: &Self, handle: Handle| Some((state.base_of(handle).ok()?, state.reading_of(handle)));
         let mut uses: FxHashMap<Memory, usize> = FxHashMap::default();
         for memory in tensors.iter().flatten().filter_map(|h| memory_of(&self, *h)) {
@@ -98,7 +99,7 @@ impl State<'_> {
         let output = returned.iter().map(|value| self.tracer.lower(value)).collect();
         let graph = self.tracer.finish(Value::List(output));
         let contract = Contract::default();
-        Ok(Functional { graph, sources, written, produced, positions, structure, contract })
+        Ok(Functional { graph, sources, written, produced, positions, structure, readings, contract })
     }
 
     /// What a view looks like whose offset counts from where its base begins, which need not be where its storage does.

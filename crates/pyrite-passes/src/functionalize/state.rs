@@ -9,7 +9,7 @@ use pyrite_ir::{
 use pyrite_tensor::{MemoryFormat, Scalar, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{forms, inverse, plain};
+use super::{Reading, forms, inverse, plain};
 use crate::decompose::{Decomposing, Random, Table};
 use crate::replay::{item, resolve};
 
@@ -44,13 +44,6 @@ pub(super) struct ViewStep {
     pub(super) viewed: usize,
     /// Which of several results it is.
     pub(super) item: Option<usize>,
-}
-
-/// How a tensor is read from its memory: PyTorch's conjugates and their imaginary parts are flags on a view.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(super) struct Reading {
-    pub(super) conjugated: bool,
-    pub(super) negated: bool,
 }
 
 /// A tensor of the program, or a number that stands for one.
