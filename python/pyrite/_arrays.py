@@ -36,6 +36,11 @@ def type_of(dtype):
     return torch.empty((), dtype=dtype, device="cpu").numpy().dtype
 
 
+def type_of_number(number):
+    """The type of a tensor that is made of one of numpy's numbers."""
+    return torch.as_tensor(number).dtype if isinstance(number, numpy.number | numpy.bool_) else None
+
+
 def scalar_type(given):
     """A type of numpy's as the class of `torch._numpy` for it; others as they are."""
     if not (isinstance(given, numpy.dtype) or (isinstance(given, type) and issubclass(given, numpy.generic))):

@@ -903,7 +903,7 @@ impl Evaluator<'_, '_> {
                 // A property of that name is what the object says of itself.
                 return match self.class_item(class, name).map(|found| (found, self.host.descriptor(found))) {
                     Some((found, Descriptor::Property(_))) => self.bind(value, found, class, name),
-                    _ => Ok(Value::Known(class, None)),
+                    _ => self.class_of(value),
                 };
             }
             "dtype" if self.is_array(class) && !self.in_torch_numpy() => {

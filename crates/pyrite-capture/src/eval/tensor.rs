@@ -183,6 +183,43 @@ impl Evaluator<'_, '_> {
         Ok(found)
     }
 
+    /// The type of a tensor that is made of numbers of which some are numpy's, which have types of their own; nothing where
+    /// none is, or the call names one.
+    fn type_of_numbers(&mut self, name: &str, args: &[Value]) -> Run<Option<DType>> {
+        let [data] = args else { return Ok(None) };
+        if !matches!(name, "tensor" | "as_tensor" | "asarray") {
+            return Ok(None);
+        }
+        let mut below = vec![data.clone()];
+        let (mut has_types, mut found) = (false, None::<DType>);
+        while let Some(value) = below.pop() {
+            let dtype = match &value {
+                Value::List(_) | Value::Tuple(_) => {
+                    below.extend(self.items_of(&value)?);
+                    continue;
+                }
+                Value::Known(object, _) if self.host.class_name(self.host.class_of(*object)).starts_with("numpy.") => {
+                    has_types = true;
+                    let Some(reader) = self.host.member("pyrite._arrays", "type_of_number") else { return Ok(None) };
+                    let read = self.host.call(reader, &[*object], &[]).map_err(|raised| self.raised(raised))?;
+                    match self.host.to_graph(read) {
+                        Some(GraphValue::DType(dtype)) => dtype,
+                        _ => return Ok(None),
+                    }
+                }
+                Value::Known(object, _) => match self.host.to_graph(*object) {
+                    Some(GraphValue::Bool(_)) => DType::Bool,
+                    Some(GraphValue::Int(_)) => DType::I64,
+                    Some(GraphValue::Float(_)) => self.default_dtype(),
+                    _ => return Ok(None),
+                },
+                _ => return Ok(None),
+            };
+            found = Some(found.map_or(dtype, |known| known.promote(dtype)));
+        }
+        Ok(found.filter(|_| has_types))
+    }
+
     /// Refuses a result of a type that no argument has or names, where torch would give it another default.
     fn check_default_dtype(&self, node: NodeId) -> Run<()> {
         let Some(GraphValue::Tensor(meta)) = self.calls.meta(node) else { return Ok(()) };
@@ -493,11 +530,15 @@ impl Evaluator<'_, '_> {
         };
         let mut named = self.named_values(kwargs)?;
         let named_type = named.iter().any(|(key, _)| key == "dtype");
-        if self.default_dtype() != DType::F32
-            && !named_type
-            && let Some(dtype) = self.type_by_default(short, args)?
-        {
-            named.push(("dtype".to_owned(), GraphValue::DType(dtype)));
+        if !named_type {
+            let by_default = |this: &mut Self| match this.default_dtype() {
+                DType::F32 => Ok(None),
+                _ => this.type_by_default(short, args),
+            };
+            let of_numbers = self.type_of_numbers(short, args)?;
+            if let Some(dtype) = of_numbers.map_or_else(|| by_default(self), |dtype| Ok(Some(dtype)))? {
+                named.push(("dtype".to_owned(), GraphValue::DType(dtype)));
+            }
         }
         self.record_location();
         let mark = self.calls.mark();

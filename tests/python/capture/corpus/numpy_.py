@@ -51,6 +51,18 @@ def methods_of_arrays(x):
     return x.sum(), x.mean(axis=0), x.reshape(3, 2), x.astype(np.float64), x.max(), x.transpose(1, 0), x.copy()
 
 
+@case(lambda: (a(2, 3),))
+def class_of_an_array_tells_its_library(x):
+    made = x + 1
+    said = [each.__class__.__module__.split(".")[0] for each in (x, made)]
+    return made, said, made.__class__ is np.ndarray, type(made) is made.__class__
+
+
+@case(lambda: (t(3), np.float64(0.1)), lambda: (t(3), np.float32(0.1)), lambda: (t(3), np.int32(4)))
+def tensors_of_numbers_have_their_types(x, number):
+    return x + 1, torch.tensor(number), torch.as_tensor(number), torch.tensor([number, 1]), np.asarray([number]) * 3
+
+
 @case(lambda: (a(4, 3),))
 def items_of_arrays(x):
     return x[0], x[:, 1], x[1:3], x[..., None], x[x > 0].shape[0] >= 0
