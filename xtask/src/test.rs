@@ -70,6 +70,8 @@ const BORDER_SAMPLES: &str = "border.samples";
 const COMPOSITIONS: &str = "border.compositions";
 /// What runs the examples in docstrings of torch and torchvision at every entry point.
 const EXAMPLES: &str = "border.examples";
+/// What runs the tests of packages that build on torch, call by call, where a folder named by `PYRITE_ECOSYSTEM` holds them.
+const ECOSYSTEM: &str = "border.ecosystem";
 /// What runs the tests of CPython and of packages inside of captured frames.
 const SUITES: &str = "capture.suites";
 /// What calls every method of Python's own classes inside of captured frames.
@@ -172,13 +174,14 @@ fn nightly(workspace: &Workspace, processes: &str, report: &mut Report) {
         let mut command = programs::python_with_pyrite(workspace, args)?;
         counted(command.args(PROOFS).env("PYRITE_PROOFS", "all"), Counts::of_pytest)
     });
-    let modules: [(_, _, &[&str]); 11] = [
+    let modules: [(_, _, &[&str]); 12] = [
         ("convolutions", CONVOLUTIONS, &[]),
         ("sizes", SIZES, &["--count", "20"]),
         ("variants", VARIANTS, &[]),
         ("samples at every entry point", BORDER_SAMPLES, &["--count", "4000"]),
         ("compositions", COMPOSITIONS, &["--count", "4000"]),
         ("examples in documentation", EXAMPLES, &["torch", "torchvision"]),
+        ("tests of the ecosystem", ECOSYSTEM, &[]),
         ("architectures", ARCHITECTURES, &[]),
         ("regions of architectures", REGIONS, &[]),
         ("models of strangers", STRANGERS, &[]),

@@ -1,7 +1,12 @@
 """What was found at the border with PyTorch, reduced; and samples of the sweeps `border.samples`, `border.compositions` and `border.examples`."""
 
+import os
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
+import numpy
 import pytest
 import torch
 import torch.nn.functional as F
@@ -17,6 +22,55 @@ SEED = 0
 COUNT = 40
 NAMES = [name for name in opinfos() if name not in samples.LEFT_OUT]
 EXAMPLES = list(examples.docstrings(["torch._torch_docs"]))[7::100]
+
+
+STRANGER = """
+import torch
+
+class Scale(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.by = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        return x * self.by
+
+def {name}(x):
+    return x + {by}
+"""
+TESTS_OF_STRANGER = """
+import pytest, torch, unittest
+from stranger import *
+
+@pytest.fixture
+def x():
+    return torch.randn(2, 3)
+
+@pytest.mark.parametrize("scale", [1, 2])
+def test_right(x, scale):
+    assert right(x * scale).shape == x.shape and Scale()(x).shape == x.shape
+
+class TestOther(unittest.TestCase):
+    def test_wrong(self):
+        self.assertEqual(wrong(torch.ones(3)).sum(), 3)
+
+def test_that_fails_anyway():
+    assert right(1) == 1
+"""
+
+
+@pytest.fixture
+def stranger(tmp_path):
+    """A folder as `border.ecosystem` has them, with a package of two functions, one of which does something else where it is compiled."""
+    (tmp_path / "lib/stranger").mkdir(parents=True)
+    (tmp_path / "src/stranger-1.0/tests").mkdir(parents=True)
+    functions = STRANGER.format(name="right", by=1) + STRANGER.format(name="wrong", by="float(torch.compiler.is_compiling())")
+    (tmp_path / "lib/stranger/__init__.py").write_text(functions)
+    (tmp_path / "lib/stranger-1.0.dist-info").mkdir()
+    (tmp_path / "lib/stranger-1.0.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1.0\n")
+    (tmp_path / "lib/stranger-1.0.dist-info/RECORD").write_text("stranger/__init__.py,,\n")
+    (tmp_path / "src/stranger-1.0/tests/test_stranger.py").write_text(TESTS_OF_STRANGER)
+    return tmp_path
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +101,17 @@ def test_an_example_in_the_documentation_does_what_it_does_in_eager(number, way,
     answer, death = isolation.in_a_fork(lambda: examples.quietly(lambda: examples.check(EXAMPLES[number], way, str(tmp_path))), 120)
     assert death is None, death
     assert not answer[2], answer[2]
+
+
+def test_tests_of_a_package_are_run_compiled(stranger):
+    words = [sys.executable, "-m", "border.ecosystem", "stranger", "missing", "--folder", str(stranger), "--way", "pyrite"]
+    done = subprocess.run(words, cwd=Path(__file__).parent.parent, env=os.environ, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "missing: skipped" in done.stdout
+    assert "test_stranger.py::TestOther::test_wrong, pyrite, calls: line 15, call 1 of wrong" in done.stdout, done.stdout + done.stderr
+    assert "test_stranger.py::TestOther::test_wrong, pyrite, tests: first call" in done.stdout
+    # Two calls each of `right` and of a `Scale`, in both instances of their test, and one of `wrong`.
+    assert "1 files, 0 of them not read, 3 tests that pass plainly, 1 left out: 9 calls compared, 2 differences" in done.stdout
 
 
 def r(*shape, dtype=torch.float32):
@@ -82,6 +147,11 @@ def conjugate_resolved(z):
     own.add_(1)
     torch._neg_view(z.real).clone().add_(1)
     return copy, own, y * 1, z.resolve_conj() is z
+
+
+def conjugates_of_one(z):
+    y = z * 2
+    return y.conj(), y[0], y.conj().imag, y.real, [y.mT.conj()]
 
 
 def negative_written(z):
@@ -152,6 +222,15 @@ CASES = {
     "conjugates_are_resolved_by_a_copy": (conjugate_resolved, [(r(3, dtype=torch.complex64),), (r(2, 4, dtype=torch.complex64),)]),
     "writes_to_negatives_reach_the_tensor": (negative_written, [(r(3, dtype=torch.complex64),), (r(2, 4, dtype=torch.complex64),)]),
     "branches_return_copies_of_what_they_write": (branch_that_returns_what_it_writes, [(torch.ones(4),), (-torch.ones(4),)]),
+    "conjugates_and_negatives_are_views": (
+        lambda z: (z.conj(), z.mT.conj()[0], z.mH, z.conj().imag, (z * 2).conj(), z.conj().clone(), z.conj() * 1, z.conj().resolve_conj(), torch._neg_view(z)),
+        [(r(3, 4, dtype=torch.complex64),), (r(2, 5, dtype=torch.complex64).requires_grad_(),)],
+    ),
+    "parts_of_conjugates_share_memory": (conjugates_of_one, [(r(3, 4, dtype=torch.complex64),), (r(2, 5, dtype=torch.complex64),)]),
+    "numbers_of_numpy_have_types": (
+        lambda x, a: (x * 2, torch.tensor(a), torch.as_tensor(a), torch.tensor([a, 1]), torch.tensor([[2.5], [a]]), torch.tensor(a, dtype=torch.float64)),
+        [(r(2), number) for number in (numpy.float64(0.1), numpy.float32(0.1), numpy.float16(3), numpy.int32(4), numpy.uint8(5), 0.5)],
+    ),
     "chunks_of_nothing_are_refused": (lambda x: torch._chunk_cat([x, x], 0, 2), [(r(3, 2),), (r(3, 0),)]),
 }
 
@@ -165,6 +244,32 @@ def test_what_was_found_stays_right(name, way):
         assert judge.difference(arguments) is None
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_writes_to_a_returned_conjugate_reach_the_tensor(way):
+    function = WAYS[way][0](lambda z: (z.conj(), z.conj().imag))
+    for size in (3, 5):
+        z = r(size, dtype=torch.complex64)
+        y, imaginary = function(z)
+        y.fill_(1 + 2j)
+        assert z.tolist() == [1 - 2j] * size
+        imaginary.zero_()
+        assert z.tolist() == [1] * size
+
+
+def test_a_returned_conjugate_is_differentiated_twice():
+    def differentiated(function, z):
+        y = function(z)
+        (first,) = torch.autograd.grad(y, z, torch.full_like(y, 1 + 2j), create_graph=True)
+        (second,) = torch.autograd.grad(first, z, torch.full_like(first, 3 - 1j))
+        return y.is_conj(), y, first, second
+
+    def function(z):
+        return (z * z * z).conj()
+
+    z = r(3, dtype=torch.complex64).requires_grad_()
+    torch.testing.assert_close(differentiated(pyrite.compile(function), z), differentiated(function, z))
+
+
 def test_the_judge_sees_a_difference_of_each_kind():
     """Each function stands for a wrong compiler."""
 
@@ -176,6 +281,7 @@ def test_the_judge_sees_a_difference_of_each_kind():
     x = r(3, 4)
     assert "strides" in told(lambda x: x + 1, lambda x: (x + 1).t().contiguous().t(), x)
     assert "place" in told(lambda x: x[1:], lambda x: x[1:].clone(), x)
+    assert "bits" in told(lambda z: z.conj(), lambda z: z.conj().resolve_conj(), r(3, dtype=torch.complex64))
     assert "kind" in told(lambda x: x + 1, lambda x: x.double() + 1, x)
     assert "value" in told(lambda x: x + 1, lambda x: x + 2, x)
     assert "inputs 0" in told(lambda x: x.add_(1) * 0, lambda x: x * 0, x)

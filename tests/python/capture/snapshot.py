@@ -8,6 +8,7 @@ identity is seen across results, arguments and globals.
 import collections
 import functools
 import inspect
+import logging
 import math
 import re
 import types
@@ -66,6 +67,9 @@ class Snapshots:
             return Part(kind(value), (("value", value),))
         if isinstance(value, NAMED):
             return Part("object", (("name", qualified(value)),))
+        if isinstance(value, logging.Logger):
+            # It knows all others, of whatever was imported meanwhile.
+            return Part(kind(value), (("name", value.name),))
         if id(value) in self.met:
             return Same(self.met[id(value)])
         self.met[id(value)] = len(self.met)
