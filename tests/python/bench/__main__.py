@@ -13,6 +13,8 @@
     convolutions  single convolutions against torch eager (see native_bench.py). Only when asked for
     models   models at users' sizes from Python: eager, Inductor, torch.compile(backend="pyrite"), pyrite.compile; inference and training
              (see model_bench.py, whose arguments follow `--`). Only when asked for: Inductor takes an hour
+    operators  170 single operators and small fusions from Python, forward and with backward, against eager and Inductor (see
+             operator_bench.py, whose arguments follow `--`). Only when asked for
     calls    a call of a module with 100 small parameters: at most 20 microseconds (see call_bench.py). Only when asked for
     trace    compiling with a trace, against without: at most 2; a compiled call likewise: at most 1.05 (see trace_bench.py)
 
@@ -32,7 +34,7 @@ import torch
 from torch._dynamo.repro.after_aot import save_graph_repro
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from bench import call_bench, model_bench, native_bench, race, torch_aot, trace_bench
+from bench import call_bench, model_bench, native_bench, operator_bench, race, torch_aot, trace_bench
 from bench.native_bench import fastest
 from models import dump_models, measured
 from models.dumped import load_inputs, load_module
@@ -180,12 +182,13 @@ def main():
     parser.add_argument("--only", default=",".join(MEASURES), help="what to measure")
     parser.add_argument("--repeat", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2, help="for both sides; the promises are for 1 and for 2")
-    parser.add_argument("rest", nargs="*", help="arguments of model_bench.py, after `--`")
+    parser.add_argument("rest", nargs="*", help="arguments of model_bench.py or operator_bench.py, after `--`")
     chosen = parser.parse_args()
-    if chosen.rest and chosen.only != "models":
-        parser.error("arguments after `--` belong to `--only models`")
-    if chosen.only == "models":
-        return model_bench.main(chosen.rest)
+    alone = {"models": model_bench, "operators": operator_bench}
+    if chosen.rest and chosen.only not in alone:
+        parser.error(f"arguments after `--` belong to `--only {'` or `--only '.join(alone)}`")
+    if chosen.only in alone:
+        return alone[chosen.only].main(chosen.rest)
     if "PYRITE_BIN" not in os.environ:
         parser.error("set PYRITE_BIN to the path of the pyrite binary")
     torch.set_num_threads(chosen.threads)
