@@ -305,6 +305,22 @@ impl Nest {
         self.code.push(Inst::Size(number), Type::I64)
     }
 
+    /// A literal as an element type can hold it; half precisions are not rounded.
+    pub fn literal_of(&mut self, scalar: Scalar, dtype: DType) -> Result<Val, OpError> {
+        let value = self.literal(scalar, register(dtype)?)?;
+        Ok(if dtype.is_float() { value } else { self.code.wrap(dtype, value) })
+    }
+
+    /// A literal in a type.
+    pub fn literal(&mut self, scalar: Scalar, ty: Type) -> Result<Val, OpError> {
+        Ok(match (scalar, ty) {
+            (Scalar::Complex(_), _) => return Err(OpError::unsupported("a complex number in loops")),
+            (scalar, Type::Bool) => self.code.integer(i64::from(scalar.to_bool()), ty),
+            (Scalar::Float(number), ty) => self.code.number(number, ty),
+            (scalar, ty) => self.code.integer(scalar.to_i64(), ty),
+        })
+    }
+
     /// The index along an axis.
     pub fn index(&mut self, axis: AxisId) -> Val {
         self.code.push(Inst::Index(axis), Type::I64)
@@ -415,19 +431,13 @@ impl Point<'_, '_> {
         self.literal(scalar, ty)
     }
 
-    /// A literal as an element type can hold it; half precisions are not rounded.
-    pub fn literal_of(&mut self, scalar: Scalar, dtype: DType) -> Result<Val, OpError> {
-        let value = self.literal(scalar, register(dtype)?)?;
-        Ok(if dtype.is_float() { value } else { self.code().wrap(dtype, value) })
-    }
-
     /// A literal in a type.
     pub fn literal(&mut self, scalar: Scalar, ty: Type) -> Result<Val, OpError> {
-        Ok(match (scalar, ty) {
-            (Scalar::Complex(_), _) => return Err(OpError::unsupported("a complex number in loops")),
-            (scalar, Type::Bool) => self.code().integer(i64::from(scalar.to_bool()), ty),
-            (Scalar::Float(number), ty) => self.code().number(number, ty),
-            (scalar, ty) => self.code().integer(scalar.to_i64(), ty),
-        })
+        self.nest.literal(scalar, ty)
+    }
+
+    /// A literal as an element type can hold it; half precisions are not rounded.
+    pub fn literal_of(&mut self, scalar: Scalar, dtype: DType) -> Result<Val, OpError> {
+        self.nest.literal_of(scalar, dtype)
     }
 }

@@ -8,7 +8,7 @@ use iced_x86::code_asm::{
     ptr,
     registers::gpr64::{r8, r9, r10, r11, rax, rdi, rdx, rsi, rsp},
 };
-use pyrite_loops::{Type, Write};
+use pyrite_loops::{AccessId, Type, Write};
 use pyrite_tensor::DType;
 
 use super::emitter::{Done, Emitter, K, Y, Z, frame};
@@ -23,7 +23,7 @@ use crate::tiles::{self, LanePointer, Reg, math, to_i64};
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RuntimeCall {
     Routine(Routine),
-    Scatter(DType, Write),
+    AddAt(DType),
 }
 
 const KEPT: [iced_x86::code_asm::AsmRegister64; 6] = [rsi, rdi, r8, r9, r10, r11];
@@ -62,29 +62,16 @@ impl Emitter<'_> {
         self.fetch(kind, d, given)
     }
 
-    fn put_arguments(&mut self, region: &Region, a: (V, usize), b: (V, usize)) -> Done {
+    pub(super) fn put_arguments(&mut self, region: &Region, a: (V, usize), b: (V, usize)) -> Done {
         let (first, second) = (frame(FIRST), frame(SECOND));
         self.put(region.kind(a.0), first, a.1)?;
         self.put(region.kind(b.0), second, b.1)
     }
 
-    /// Emits [`Op::Scatter`].
-    pub(super) fn scatter(
-        &mut self,
-        regs: &mut Registers,
-        region: &Region,
-        position: u32,
-        op: &VectorOp,
-        cx: &Context,
-    ) -> Done {
-        let VectorOp::Scatter { access, at, value, write, .. } = *op else { return Ok(()) };
-        let (at, value) =
-            ((at, self.source(regs, region, at, position)?), (value, self.source(regs, region, value, position)?));
-        self.put_arguments(region, value, at)?;
-        let base = self.address(access, false, cx)?;
+    /// Emits [`VectorOp::AddAt`] for elements that no instruction adds to.
+    pub(super) fn call_add_at(&mut self, regs: &Registers, access: AccessId, cx: &Context) -> Done {
         let to = frame(GIVEN);
-        self.asm.lea(rax, base)?;
-        self.asm.mov(to, rax)?;
+        self.asm.mov(to, rdx)?;
         let steps = frame(STEPS);
         match cx.lane {
             Some(axis) => {
@@ -106,9 +93,7 @@ impl Emitter<'_> {
         let to = frame(GIVEN + 16);
         self.asm.mov(to, rax)?;
         let dtype = self.kernel.access(access).dtype;
-        self.call(regs, RuntimeCall::Scatter(dtype, write), 0)?;
-        self.release(regs, region, position);
-        Ok(())
+        self.call(regs, RuntimeCall::AddAt(dtype), 0)
     }
 
     /// Calls [`dispatch_runtime_call`]; all registers keep what they hold.
@@ -188,7 +173,7 @@ unsafe extern "sysv64" fn dispatch_runtime_call(runtime_call: *const RuntimeCall
         }
         RuntimeCall::Routine(Routine::Cast(from, to)) => cast(from, to, frame, lanes),
         // SAFETY: the caller of the kernel warrants that its scatters stay within their buffer.
-        RuntimeCall::Scatter(dtype, write) => unsafe { scatter(dtype, write, frame) },
+        RuntimeCall::AddAt(dtype) => unsafe { add_at(dtype, frame) },
     }
 }
 
@@ -238,7 +223,7 @@ fn cast(from: Type, to: Type, frame: &mut Frame, lanes: usize) {
 
 /// # Safety
 /// The elements that the lanes reach are readable and writable.
-unsafe fn scatter(dtype: DType, write: Write, frame: &Frame) {
+unsafe fn add_at(dtype: DType, frame: &Frame) {
     let base = u64::read(&frame.given, 0) as *mut u8;
     let (step, count) = (i64::read(&frame.given, 1), i64::read(&frame.given, 2) as usize);
     let place = LanePointer { pointer: base, step, dtype };
@@ -250,7 +235,7 @@ unsafe fn scatter(dtype: DType, write: Write, frame: &Frame) {
         _ => Reg::F64(lanes(&frame.first, count)),
     };
     // SAFETY: by the contract of this function.
-    unsafe { place.scatter(&Reg::I64(lanes(&frame.second, count)), &value, write, count) }
+    unsafe { place.scatter(&Reg::I64(lanes(&frame.second, count)), &value, Write::Add, count) }
 }
 
 fn lanes<T: Plain>(bytes: &[u8; 64], count: usize) -> Vec<T> {

@@ -4,7 +4,7 @@
 //! values keeps all lanes of the widest registers even if it computes with 64-bit sizes and indices on the side. Such a
 //! value holds its number in every 64-bit lane that fits, and [`Op::Splat`] follows where it becomes narrow.
 
-use pyrite_loops::{AccessId, AxisId, Binary, Compare, Inst, Kernel, Number, Phase, Reduce, Type, Unary, Val};
+use pyrite_loops::{AccessId, AxisId, Binary, Compare, Inst, Kernel, Number, Phase, Reduce, Type, Unary, Val, Write};
 use pyrite_tensor::DType;
 
 use super::Width;
@@ -83,7 +83,7 @@ pub(super) fn takes_blocks(region: &Region, kernel: &Kernel, lane: AxisId) -> bo
         | VectorOp::Store(access, _, Addressing::Row, _) => by_row(access),
         VectorOp::Load(..)
         | VectorOp::Store(..)
-        | VectorOp::Scatter { .. }
+        | VectorOp::AddAt { .. }
         | VectorOp::Call { .. }
         | VectorOp::Patch { .. } => false,
         VectorOp::Index(axis) => axis != lane,
@@ -182,10 +182,27 @@ impl Lower<'_> {
             }
             Inst::Store { access, value } => self.store(access, value),
             Inst::Scatter { access, at, value, write } => {
-                let ty = of(value);
-                let number = self.as_number(self.v(value), ty);
-                let op = VectorOp::Scatter { access, at: self.v(at), value: number, ty, write };
-                self.region.add(op, Kind::Mask, Moves::Always)
+                let place = match (self.is_uniform(at), self.lane_step(access)) {
+                    (true, Some(1)) => Addressing::RowAt(self.v(at)),
+                    _ => Addressing::OneByOneAt(self.v(at)),
+                };
+                let (ty, dtype) = (of(value), self.kernel.access(access).dtype);
+                match (write, place) {
+                    (Write::Set, _) => {
+                        let v = self.stored(access, value);
+                        self.region.add(VectorOp::Store(access, element(dtype), place, v), Kind::Mask, Moves::Always)
+                    }
+                    (Write::Add, Addressing::RowAt(_)) if ty != Type::Bool => {
+                        let old = self.load(access, place);
+                        let sum = self.region.alu(Alu::Add, ty, old, self.v(value));
+                        let v = self.narrowed(dtype, sum);
+                        self.region.add(VectorOp::Store(access, element(dtype), place, v), Kind::Mask, Moves::Always)
+                    }
+                    _ => {
+                        let value = self.as_number(self.v(value), ty);
+                        self.region.add(VectorOp::AddAt { access, at: self.v(at), value }, Kind::Mask, Moves::Always)
+                    }
+                }
             }
             Inst::Index(axis) => {
                 let first = self.region.pure(VectorOp::Index(axis), Kind::W64);
@@ -284,16 +301,29 @@ impl Lower<'_> {
         }
     }
 
-    fn store(&mut self, access: AccessId, value: Val) -> V {
-        let dtype = self.kernel.access(access).dtype;
-        let element = element(dtype);
-        let mut v = self.as_number(self.v(value), self.phase.code.ty(value));
-        if dtype == DType::BF16 {
-            if !matches!(self.phase.code.inst(value), Inst::Wrap(DType::BF16, _)) {
-                v = self.wrap(DType::BF16, v);
+    /// A value as the lanes of a store hold it.
+    fn stored(&mut self, access: AccessId, value: Val) -> V {
+        let v = self.as_number(self.v(value), self.phase.code.ty(value));
+        match self.kernel.access(access).dtype {
+            DType::BF16 if matches!(self.phase.code.inst(value), Inst::Wrap(DType::BF16, _)) => {
+                self.region.shift(Shift::Right, v, 16)
             }
-            v = self.region.shift(Shift::Right, v, 16);
+            dtype => self.narrowed(dtype, v),
         }
+    }
+
+    /// A number as the lanes of a store hold it.
+    fn narrowed(&mut self, dtype: DType, v: V) -> V {
+        if dtype != DType::BF16 {
+            return v;
+        }
+        let rounded = self.wrap(DType::BF16, v);
+        self.region.shift(Shift::Right, rounded, 16)
+    }
+
+    fn store(&mut self, access: AccessId, value: Val) -> V {
+        let element = element(self.kernel.access(access).dtype);
+        let v = self.stored(access, value);
         let place = match (self.lane_step(access), self.transposed(access)) {
             (_, Some(slot)) => Addressing::Transposed(slot),
             (Some(1), _) => Addressing::Row,

@@ -4,7 +4,7 @@
 //! Where no instruction fits, elements are copied one by one between memory and the frame.
 
 use iced_x86::code_asm::{
-    AsmMemoryOperand, byte_ptr, dword_ptr, ptr, qword_ptr,
+    AsmMemoryOperand, CodeLabel, byte_ptr, dword_ptr, ptr, qword_ptr,
     registers::{
         gpr8::{cl, r15b},
         gpr16::{self, r15w},
@@ -14,6 +14,7 @@ use iced_x86::code_asm::{
     word_ptr,
 };
 use pyrite_loops::{AccessId, Direction};
+use pyrite_tensor::DType;
 
 use super::EmitError;
 use super::emitter::{Done, Emitter, K, POINTERS, X, Y, Z, frame, mr, rm};
@@ -22,7 +23,7 @@ use super::lower::Count;
 use super::region::{Context, Pointer, Stores};
 use super::registers::Registers;
 use super::tile::part;
-use super::vector::{Addressing, Element, Kind, Region, V};
+use super::vector::{Addressing, Element, Kind, Region, V, VectorOp};
 
 impl Emitter<'_> {
     /// The step of an access along the lanes, where it is known.
@@ -264,7 +265,11 @@ impl Emitter<'_> {
                 self.store_same(element, to, s)?;
             }
             Addressing::Row | Addressing::RowAt(_) => {
-                let to = self.address(access, false, cx)?;
+                if let Addressing::RowAt(at) = place {
+                    let at = self.source(regs, region, at, position)?;
+                    self.asm.vmovq(rax, X[at])?;
+                }
+                let to = self.address(access, matches!(place, Addressing::RowAt(_)), cx)?;
                 if cx.count == Count::Rest && !self.is_wide() && element.size() < 4 {
                     self.asm.lea(rdx, to)?;
                     let near = frame(FIRST);
@@ -292,11 +297,18 @@ impl Emitter<'_> {
                 self.store_row(element, to, s, Count::Full)?;
             }
             Addressing::OneByOne | Addressing::OneByOneAt(_) => {
+                let mut along = Along::Step;
+                if let Addressing::OneByOneAt(at) = place {
+                    let at = self.source(regs, region, at, position)?;
+                    let to = frame(SECOND);
+                    self.put(Kind::W64, to, at)?;
+                    along = Along::StepAt;
+                }
                 let base = self.address(access, false, cx)?;
                 self.asm.lea(rdx, base)?;
                 let near = frame(FIRST);
                 self.store_row(element, near, s, Count::Full)?;
-                self.copy_lanes(Direction::Write, access, element, Along::Step, cx)?;
+                self.copy_lanes(Direction::Write, access, element, along, cx)?;
             }
         }
         self.release(regs, region, position);
@@ -429,6 +441,11 @@ impl Emitter<'_> {
             (_, Some(axis)) => self.add_step(access, axis)?,
             (_, None) => {}
         }
+        self.next_lane(again, cx)
+    }
+
+    /// Goes on with the next of the lanes that count, whose number is in `rcx`.
+    fn next_lane(&mut self, again: CodeLabel, cx: &Context) -> Done {
         self.asm.inc(rcx)?;
         if cx.count == Count::Rest {
             let count = frame(COUNT);
@@ -437,6 +454,77 @@ impl Emitter<'_> {
             self.asm.cmp(rcx, self.shape.lanes as i32)?;
         }
         self.asm.jl(again)?;
+        Ok(())
+    }
+
+    /// Emits [`VectorOp::AddAt`]: indices may be equal, so lane after lane reads what the one before has written.
+    pub(super) fn add_at(
+        &mut self,
+        regs: &mut Registers,
+        region: &Region,
+        position: u32,
+        op: &VectorOp,
+        cx: &Context,
+    ) -> Done {
+        let VectorOp::AddAt { access, at, value } = *op else { return Ok(()) };
+        let (at, value) =
+            ((at, self.source(regs, region, at, position)?), (value, self.source(regs, region, value, position)?));
+        self.put_arguments(region, value, at)?;
+        let base = self.address(access, false, cx)?;
+        self.asm.lea(rdx, base)?;
+        let dtype = self.kernel.access(access).dtype;
+        if !matches!(dtype, DType::F32 | DType::F64 | DType::I32 | DType::I64) {
+            self.call_add_at(regs, access, cx)?;
+            self.release(regs, region, position);
+            return Ok(());
+        }
+        let size = dtype.size() as i32;
+        if cx.count == Count::Full
+            && let Some(step) = self.lane_step(access, cx).and_then(|step| i32::try_from(step).ok())
+            && let Some(last) = step.checked_mul(size * self.shape.lanes as i32)
+        {
+            let lanes = self.shape.lanes as i32;
+            for lane in 0..lanes {
+                self.asm.mov(rax, ptr(rsp + 8 * lane + SECOND as i32))?;
+                self.add_lane(dtype, rsp + size * lane + FIRST as i32, rdx + rax * size + last / lanes * lane)?;
+            }
+        } else {
+            let mut again = self.asm.create_label();
+            self.asm.xor(ecx, ecx)?;
+            self.asm.set_label(&mut again)?;
+            self.asm.mov(rax, ptr(rsp + rcx * 8 + SECOND as i32))?;
+            self.add_lane(dtype, rsp + rcx * size + FIRST as i32, rdx + rax * size)?;
+            if let Some(axis) = cx.lane {
+                self.add_step(access, axis)?;
+            }
+            self.next_lane(again, cx)?;
+        }
+        self.release(regs, region, position);
+        Ok(())
+    }
+
+    /// Adds a lane's number to an element.
+    fn add_lane(&mut self, dtype: DType, near: AsmMemoryOperand, far: AsmMemoryOperand) -> Done {
+        match dtype {
+            DType::F32 => {
+                self.asm.vmovss(X[0], dword_ptr(far))?;
+                self.asm.vaddss(X[0], X[0], dword_ptr(near))?;
+                self.asm.vmovss(dword_ptr(far), X[0])?;
+            }
+            DType::F64 => {
+                self.asm.vmovsd(X[0], qword_ptr(far))?;
+                self.asm.vaddsd(X[0], X[0], qword_ptr(near))?;
+                self.asm.vmovsd(qword_ptr(far), X[0])?;
+            }
+            DType::I32 => {
+                self.asm.mov(r15d, dword_ptr(near))?;
+                self.asm.add(dword_ptr(far), r15d)?;
+            }
+            _ => {
+                self.asm.mov(r15, qword_ptr(near))?;
+                self.asm.add(qword_ptr(far), r15)?;
+            }
+        }
         Ok(())
     }
 

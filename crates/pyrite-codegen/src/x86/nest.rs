@@ -487,10 +487,10 @@ impl Emitter<'_> {
     pub(super) fn copies(&self, number: usize, region: &Region) -> usize {
         let weight = weight(region);
         let totals = self.layout.totals[number].len();
-        let calls = region.ops.iter().any(|op| matches!(op, VectorOp::Call { .. } | VectorOp::Scatter { .. }));
+        let single = region.ops.iter().any(|op| matches!(op, VectorOp::Call { .. }) || op.scatters());
         let registers = if self.is_wide() { 30 } else { 14 };
         let wanted = match weight {
-            _ if calls => 1,
+            _ if single => 1,
             0..=12 => 4,
             13..=32 => 2,
             _ if totals > 0 && weight <= 64 => 2,

@@ -46,7 +46,7 @@ impl Emitter<'_> {
             VectorOp::Store(access, element, place, value) => {
                 return self.store(regs, region, position, (access, element, place, value), cx);
             }
-            VectorOp::Scatter { .. } => return self.scatter(regs, region, position, &op, cx),
+            VectorOp::AddAt { .. } => return self.add_at(regs, region, position, &op, cx),
             VectorOp::Call { .. } | VectorOp::Patch { .. } => return self.routine(regs, region, v, &op, cx),
             VectorOp::Acc(number, kind) => {
                 if let Some(register) = regs.accumulators[number as usize] {

@@ -1,6 +1,6 @@
 //! How many lanes a kernel has, and which of its values are the same in all of them.
 
-use pyrite_loops::{AccessId, AxisId, Inst, Kernel, Phase, Val};
+use pyrite_loops::{AccessId, AxisId, Inst, Kernel, Phase, Type, Val};
 
 use super::Width;
 use super::vector::Kind;
@@ -65,7 +65,9 @@ fn needs_wide_lanes(kernel: &Kernel, phase: &Phase, lane: Option<AxisId>) -> boo
     let wide = |v: Val| phase.code.ty(v).bytes() == 8;
     let steps_by_one = |access: AccessId| lane.is_some_and(|a| kernel.access(access).step(a).as_int() == Some(1));
     phase.code.iter().any(|(value, inst)| match *inst {
-        Inst::Scatter { .. } => true,
+        Inst::Scatter { access, at, value, .. } => {
+            wide(value) || !uniform[at.0 as usize] || !steps_by_one(access) || phase.code.ty(value) == Type::Bool
+        }
         Inst::Store { access, .. } => wide(value) && !stays(kernel, access, lane),
         Inst::Gather { access, at } => {
             wide(value) && !uniform[value.0 as usize]

@@ -5,7 +5,7 @@
 //! are written down once.
 
 pub(super) use pyrite_loops::Shift;
-use pyrite_loops::{AccessId, AxisId, Binary, Type, Unary, Write};
+use pyrite_loops::{AccessId, AxisId, Binary, Type, Unary};
 
 /// A value, by the position of its operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -175,12 +175,11 @@ pub(super) enum VectorOp {
     Swap(V, u32),
     Load(AccessId, Element, Addressing),
     Store(AccessId, Element, Addressing, V),
-    Scatter {
+    /// Adds to elements one by one, each as many elements further as its 64-bit lane tells.
+    AddAt {
         access: AccessId,
         at: V,
         value: V,
-        ty: Type,
-        write: Write,
     },
     /// Fails the call if a lane that counts is true.
     Check(V),
@@ -251,7 +250,7 @@ impl VectorOp {
                 place.operand().into_iter().for_each(&mut f);
                 f(value);
             }
-            Self::Scatter { at, value, .. } => {
+            Self::AddAt { at, value, .. } => {
                 f(at);
                 f(value);
             }
@@ -260,13 +259,18 @@ impl VectorOp {
 
     /// Whether it gives nothing.
     pub(super) fn is_effect(&self) -> bool {
-        matches!(self, Self::SetSlot(..) | Self::SetAcc(..) | Self::Store(..) | Self::Scatter { .. } | Self::Check(_))
+        matches!(self, Self::SetSlot(..) | Self::SetAcc(..) | Self::Store(..) | Self::AddAt { .. } | Self::Check(_))
+    }
+
+    /// Whether it writes where an index says: positions have to take their turn.
+    pub(super) fn scatters(&self) -> bool {
+        matches!(self, Self::AddAt { .. } | Self::Store(_, _, Addressing::RowAt(_) | Addressing::OneByOneAt(_), _))
     }
 
     /// The access it makes.
     pub(super) fn access(&self) -> Option<AccessId> {
         match *self {
-            Self::Load(access, ..) | Self::Store(access, ..) | Self::Scatter { access, .. } => Some(access),
+            Self::Load(access, ..) | Self::Store(access, ..) | Self::AddAt { access, .. } => Some(access),
             _ => None,
         }
     }

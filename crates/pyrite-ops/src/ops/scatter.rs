@@ -10,6 +10,7 @@ use crate::decompositions::index as by;
 use crate::decompositions::pointwise as by_formula;
 use crate::derivatives::scatter as d;
 use crate::kernels::indexing::{Negative, Plan, adds_in_place, along, bounded};
+use crate::lowerings::index as to_loops;
 use crate::rules::{broadcast, expect_same_shape, preserved_strides, wrap_dim};
 use pyrite_kernels::carried;
 use pyrite_kernels::gemm::Factor;
@@ -24,6 +25,7 @@ pub const OPS: &[OpDef] = &[
         index_put,
     )
     .free(Freedom::WriteOrder)
+    .lower(to_loops::index_put)
     .tags(&[Tag::Core])
     .derivative(d::index_put)
     .samples(&[
@@ -148,7 +150,7 @@ pub const OPS: &[OpDef] = &[
     ).tolerance(Tolerance::Exact)
     .free(Freedom::WriteOrder)
     .tags(&[Tag::Core])
-    .tolerance(Tolerance::Exact)
+    .lower(to_loops::scatter)
     .derivative(d::scatter)
     .samples(&[
         "f32[4, 3], 1, i64[2, 1]{0..3}, f32[2, 3]",
@@ -163,7 +165,7 @@ pub const OPS: &[OpDef] = &[
         |call| scatter(call, Combine::Replace, Start::Own),
     ).tolerance(Tolerance::Exact)
     .tags(&[Tag::Core])
-    .tolerance(Tolerance::Exact)
+    .lower(to_loops::scatter)
     .derivative(d::scatter_value)
     .samples(&["f32[4, 3], 1, i64[4, 1]{0..3}, 2.5", "i64[4, 3], 0, i64[1, 3]{0..4}, 1"]),
     OpDef::kernel(
@@ -214,6 +216,7 @@ pub const OPS: &[OpDef] = &[
         scatter_infer,
         |call| scatter(call, Combine::Sum, Start::Own),
     )
+    .lower(to_loops::scatter_add)
     .tags(&[Tag::Core])
     .derivative(d::scatter_add)
     .samples(&["f32[4, 3], 1, i64[4, 5]{0..3}, f32[4, 5]", "bf16[4], 0, i64[9]{0..4}, bf16[9]", "c64[4], 0, i64[9]{0..4}, c64[9]"]),

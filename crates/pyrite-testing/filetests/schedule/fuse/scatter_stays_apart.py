@@ -24,7 +24,24 @@ class Repro(torch.nn.Module):
 #|     v0 = load f32 b2[i0]
 #|     v1 = exp v0
 #|     store f32 b3[i0] = v1
-#| call scatter_add: b4 f32[6] stride [1] offset 0 = aten.scatter_add.default(b0 f32[6] stride [1] offset 0, size 0, b1 i64[4] stride [1] offset 0, b3 f32[4] stride [1] offset 0)
+#| loop scatter_add
+#|   axes 6
+#|   rows i0
+#|   phase
+#|     v0 = load f32 b0[i0]
+#|     store f32 b4[i0] = v0
+#| loop scatter_add
+#|   axes 4
+#|   rows i0
+#|   phase
+#|     v0 = load f32 b3[i0]
+#|     v1 = load i64 b1[i0]
+#|     v2 = const i64 6
+#|     v3 = const i64 0
+#|     v4 = lt v1 v3
+#|     v5 = select v4 v2 v1
+#|     v6 = bounded v5 v2
+#|     scatter-add f32 b4[0] at v6 = v0
 #| loop neg
 #|   axes 6
 #|   rows i0
@@ -32,7 +49,6 @@ class Repro(torch.nn.Module):
 #|     v0 = load f32 b4[i0]
 #|     v1 = neg v0
 #|     store f32 b5[i0] = v1
-#| fallback aten.scatter_add.default
 #| return [b5 f32[6] stride [1] offset 0]
 # check: after:fuse
 #| buffer b0: f32[6] = input 0
@@ -51,7 +67,24 @@ class Repro(torch.nn.Module):
 #|     v0 = load f32 b2[i0]
 #|     v1 = exp v0
 #|     store f32 b3[i0] = v1
-#| call scatter_add: b4 f32[6] stride [1] offset 0 = aten.scatter_add.default(b0 f32[6] stride [1] offset 0, size 0, b1 i64[4] stride [1] offset 0, b3 f32[4] stride [1] offset 0)
+#| loop scatter_add
+#|   axes 6
+#|   rows i0
+#|   phase
+#|     v0 = load f32 b0[i0]
+#|     store f32 b4[i0] = v0
+#| loop scatter_add
+#|   axes 4
+#|   rows i0
+#|   phase
+#|     v0 = load f32 b3[i0]
+#|     v1 = load i64 b1[i0]
+#|     v2 = const i64 6
+#|     v3 = const i64 0
+#|     v4 = lt v1 v3
+#|     v5 = select v4 v2 v1
+#|     v6 = bounded v5 v2
+#|     scatter-add f32 b4[0] at v6 = v0
 #| loop neg
 #|   axes 6
 #|   rows i0
@@ -59,5 +92,4 @@ class Repro(torch.nn.Module):
 #|     v0 = load f32 b4[i0]
 #|     v1 = neg v0
 #|     store f32 b5[i0] = v1
-#| fallback aten.scatter_add.default
 #| return [b5 f32[6] stride [1] offset 0]
