@@ -10,7 +10,7 @@ use crate::derivatives::scan as d;
 use crate::lowerings as to_loops;
 use crate::rules::wrap_dim;
 use pyrite_kernels::Carrier;
-use pyrite_kernels::lanes::{Block, elements};
+use pyrite_kernels::lanes::Block;
 
 /// The table.
 pub const OPS: &[OpDef] = &[
@@ -167,28 +167,46 @@ fn extreme(call: &Call<'_>, side: Side) -> Result<Value<Tensor>, OpError> {
     let input = call.args.tensor(0)?;
     let block = Block::new(input.shape(), wrap_dim(call.args.int(1)?, input.rank())?);
     match input.dtype() {
-        d if d.is_float() => extremes::<f64>(input, block, side, &values, &indices),
-        _ => extremes::<i64>(input, block, side, &values, &indices),
+        DType::F32 => {
+            let (found, places) = extremes(&input.to_f32s(), block, side);
+            values.write_f32s(&found);
+            indices.write_i64s(&places);
+        }
+        d if d.is_float() => {
+            let (found, places) = extremes(&input.to_f64s(), block, side);
+            values.write_f64s(&found);
+            indices.write_i64s(&places);
+        }
+        _ => {
+            let (found, places) = extremes(&input.to_i64s(), block, side);
+            values.write_i64s(&found);
+            indices.write_i64s(&places);
+        }
     }
     Ok(vec![values, indices].into())
 }
 
-fn extremes<T: Carrier + PartialOrd>(input: &Tensor, block: Block, side: Side, values: &Tensor, indices: &Tensor) {
-    let Block { len, inner, .. } = block;
-    let from = elements::<T>(input);
-    let mut pairs: Vec<(T, i64)> =
-        from.iter().enumerate().map(|(i, x)| (*x, (i / inner.max(1) % len.max(1)) as i64)).collect();
-    #[expect(clippy::eq_op, reason = "only NaN differs from itself")]
-    let is_nan = |x: T| x != x;
-    scan(&mut pairs, block, |before, now| {
-        let reaches = match side {
-            Side::Max => now.0 >= before.0,
-            Side::Min => now.0 <= before.0,
-        };
-        if is_nan(now.0) || (!is_nan(before.0) && reaches) { now } else { before }
-    });
-    T::store(values, &pairs.iter().map(|p| p.0).collect::<Vec<_>>());
-    indices.write_i64s(&pairs.iter().map(|p| p.1).collect::<Vec<_>>());
+/// The running extremes of every lane, and their places.
+fn extremes<T: Copy + PartialOrd>(from: &[T], block: Block, side: Side) -> (Vec<T>, Vec<i64>) {
+    let (mut values, mut places) = (from.to_vec(), vec![0i64; from.len()]);
+    let lanes = if from.is_empty() { 0 } else { block.lanes() };
+    for start in (0..lanes).map(|lane| block.start(lane)) {
+        let (mut best, mut place) = (from[start], 0);
+        for i in 1..block.len {
+            let at = start + i * block.inner;
+            let own = from[at];
+            let reaches = match side {
+                Side::Max => own >= best,
+                Side::Min => own <= best,
+            };
+            #[expect(clippy::eq_op, reason = "only NaN differs from itself")]
+            if reaches || own != own {
+                (best, place) = (own, i as i64);
+            }
+            (values[at], places[at]) = (best, place);
+        }
+    }
+    (values, places)
 }
 
 fn logcumsumexp(call: &Call<'_>) -> Result<Value<Tensor>, OpError> {

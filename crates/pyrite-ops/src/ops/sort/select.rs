@@ -2,7 +2,8 @@
 
 use pyrite_ir::{Args, Call, ExternKind, Freedom, Meta, OpDef, OpError, SymDims, Tag, Tolerance, Value, args, invalid};
 use pyrite_sym::SymInt;
-use pyrite_tensor::{DType, Tensor};
+use pyrite_tensor::walk::Walk;
+use pyrite_tensor::{DType, Element, Tensor};
 
 use super::Ordered;
 use crate::derivatives::{
@@ -144,62 +145,155 @@ fn sort(call: &Call<'_>, dim: usize) -> Result<Value<Tensor>, OpError> {
     choose(call, dim, usize::MAX, direction)
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Up,
     Down,
 }
 
+/// An element as an integer that is ordered as elements are, with its place after it: equal elements keep their order.
+trait Placed: Copy + Ord + Send {
+    /// The place in its lane.
+    fn place(self) -> i64;
+}
+
+impl Placed for u64 {
+    fn place(self) -> i64 {
+        i64::from(self as u32)
+    }
+}
+
+impl Placed for u128 {
+    fn place(self) -> i64 {
+        self as u64 as i64
+    }
+}
+
+/// The number of a float among all of them; both zeros are one, and NaN is the last.
+fn rank_of_f32(x: f32) -> u32 {
+    let bits = (x + 0.0).to_bits();
+    // Negative numbers are ordered the other way round. No branch: the signs of data are not foreseen.
+    let rank = bits ^ ((bits as i32 >> 31) as u32 | 1 << 31);
+    if x.is_nan() { u32::MAX } else { rank }
+}
+
+/// The same in double precision.
+fn rank_of_f64(x: f64) -> u64 {
+    let bits = (x + 0.0).to_bits();
+    let rank = bits ^ ((bits as i64 >> 63) as u64 | 1 << 63);
+    if x.is_nan() { u64::MAX } else { rank }
+}
+
+fn rank_of_i64(x: i64) -> u64 {
+    x as u64 ^ 1 << 63
+}
+
+/// How many elements are worth a task of their own.
+const SHARE: usize = 1 << 13;
+
 /// The first `count` elements of every lane in order, with their places, as the two results of a call.
 fn choose(call: &Call<'_>, dim: usize, count: usize, direction: Direction) -> Result<Value<Tensor>, OpError> {
     let (values, indices) = (call.allocate(0)?, call.allocate(1)?);
-    let input = call.args.tensor(0)?;
-    if input.dtype().is_float() {
-        choose_in::<f64>(input, dim, count, direction, &values, &indices);
-    } else {
-        choose_in::<i64>(input, dim, count, direction, &values, &indices);
+    let input = call.args.tensor(0)?.contiguous();
+    let block = Block::new(input.shape(), dim);
+    let target = Block { len: count.min(block.len), ..block };
+    if values.numel() == 0 {
+        return Ok(vec![values, indices].into());
     }
+    let short = u32::try_from(block.len).is_ok();
+    // Backwards, what is last is first.
+    let flip = if direction == Direction::Down { u64::MAX } else { 0 };
+    let narrow = |rank: u32, place: usize| u64::from(rank ^ flip as u32) << 32 | place as u64;
+    let wide = |rank: u64, place: usize| u128::from(rank ^ flip) << 64 | place as u128;
+    let places = match input.dtype() {
+        DType::F32 | DType::F16 | DType::BF16 if short => {
+            chosen(&input.to_f32s(), block, target, |x, at| narrow(rank_of_f32(x), at))
+        }
+        dtype if dtype.is_float() => chosen(&input.to_f64s(), block, target, |x, at| wide(rank_of_f64(x), at)),
+        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 if short => {
+            chosen(&input.to_i64s(), block, target, |x, at| narrow(x as u32 ^ 1 << 31, at))
+        }
+        _ => chosen(&input.to_i64s(), block, target, |x, at| wide(rank_of_i64(x), at)),
+    };
+    indices.write_i64s(&places);
+    crate::moved!(input.dtype(), T => {
+        let from = input.storage().read::<T>();
+        let from = &from[input.layout().offset as usize..];
+        let picked = |(at, place): (usize, &i64)| {
+            let outer = at / (target.len * target.inner);
+            from[(outer * block.len + *place as usize) * block.inner + at % block.inner]
+        };
+        let sorted = places.iter().enumerate().map(picked).collect::<Vec<T>>();
+        store_moved(&values, &sorted);
+    });
     Ok(vec![values, indices].into())
 }
 
-fn choose_in<T: Ordered>(
-    input: &Tensor,
-    dim: usize,
-    count: usize,
-    direction: Direction,
-    values: &Tensor,
-    indices: &Tensor,
-) {
-    let from = elements::<T>(input);
-    let block = Block::new(input.shape(), dim);
-    let count = count.min(block.len);
-    let target = Block { len: count, ..block };
-    let lanes = if values.numel() == 0 { 0 } else { block.lanes() };
-    let lanes: Vec<Vec<(T, i64)>> = pyrite_threads::map(lanes, |lane| {
-        let start = block.start(lane);
-        let mut pairs: Vec<(T, i64)> = (0..block.len).map(|i| (from[start + i * block.inner], i as i64)).collect();
-        let by = |a: &(T, i64), b: &(T, i64)| match direction {
-            Direction::Up => a.0.order(b.0).then(a.1.cmp(&b.1)),
-            Direction::Down => b.0.order(a.0).then(a.1.cmp(&b.1)),
-        };
-        if count < block.len && count > 0 {
-            pairs.select_nth_unstable_by(count - 1, by);
-            pairs.truncate(count);
+/// Writes the elements of a tensor in order, whatever they mean.
+fn store_moved<T: Element>(tensor: &Tensor, elements: &[T]) {
+    let walk = Walk::new(tensor.shape(), &[tensor.stride()]);
+    let mut to = tensor.storage().write::<T>();
+    let (mut next, step) = (elements.iter(), walk.row_strides[0]);
+    walk.each_row(|at| {
+        let start = tensor.layout().offset + at[0];
+        for (j, element) in next.by_ref().take(walk.row).enumerate() {
+            to[(start + j as i64 * step) as usize] = *element;
         }
-        pairs.sort_unstable_by(by);
-        pairs
     });
-    let mut sorted = vec![T::from_i64(0); values.numel()];
-    let mut places = vec![0i64; values.numel()];
-    for (lane, pairs) in lanes.iter().enumerate() {
-        let start = target.start(lane);
-        for (i, (value, place)) in pairs.iter().enumerate() {
-            sorted[start + i * target.inner] = *value;
-            places[start + i * target.inner] = *place;
+}
+
+/// The places of the first elements of every lane, as they lie in the target.
+fn chosen<T: Copy + Sync, P: Placed>(
+    from: &[T],
+    block: Block,
+    target: Block,
+    placed: impl Fn(T, usize) -> P + Sync,
+) -> Vec<i64> {
+    let mut places = vec![0i64; target.lanes() * target.len];
+    let together = SHARE.div_ceil(block.len);
+    pyrite_threads::chunks(&mut places, together * target.len, |task, places| {
+        let mut kept: Vec<P> = Vec::new();
+        for (index, places) in places.chunks_mut(target.len).enumerate() {
+            let start = block.start(task * together + index);
+            let lane = (0..block.len).map(|i| placed(from[start + i * block.inner], i));
+            first_in_order(lane, target.len, &mut kept);
+            places.iter_mut().zip(&kept).for_each(|(to, placed)| *to = placed.place());
+        }
+    });
+    if target.inner == 1 {
+        return places;
+    }
+    let mut lying = vec![0i64; places.len()];
+    for (lane, places) in places.chunks(target.len).enumerate() {
+        target.scatter(places, lane, &mut lying);
+    }
+    lying
+}
+
+/// The first `count` of some elements in order. Where that is a small part of them, what is not among the first so far is
+/// not looked at again.
+fn first_in_order<P: Placed>(elements: impl ExactSizeIterator<Item = P>, count: usize, kept: &mut Vec<P>) {
+    kept.clear();
+    let room = count.saturating_mul(2).max(64);
+    if room >= elements.len() {
+        kept.extend(elements);
+    } else {
+        let mut last = None;
+        for element in elements {
+            if last.is_none_or(|last| element < last) {
+                kept.push(element);
+                if kept.len() == room {
+                    last = Some(*kept.select_nth_unstable(count - 1).1);
+                    kept.truncate(count);
+                }
+            }
         }
     }
-    T::store(values, &sorted);
-    indices.write_i64s(&places);
+    if kept.len() > count {
+        kept.select_nth_unstable(count - 1);
+        kept.truncate(count);
+    }
+    kept.sort_unstable();
 }
 
 fn topk_meta(a: &Args<'_, Meta>) -> Result<Value<Meta>, OpError> {
