@@ -10,6 +10,8 @@ pub use pyrite_matmul::{Matrix, Onto, Rows, SLACK, Shape};
 use pyrite_matmul::{Threads, provider};
 use pyrite_tensor::{DType, Element, Scalar, Tensor};
 
+use crate::simd::{Loop, multiply_add, vectorized};
+
 /// Products with fewer multiplications than this stay on one thread.
 const PARALLEL: usize = 1 << 18;
 /// Products of `f32` with at most this many multiplications are summed in double precision: that takes no longer, and
@@ -85,7 +87,7 @@ pub trait Factor: Element + std::ops::Mul<Output = Self> {
 }
 
 macro_rules! factor {
-    ($($type:ty, $zero:expr, $times_plus:expr;)*) => {
+    ($($type:ty, $zero:expr, $times_plus:expr, $tiny:expr;)*) => {
         $(impl Factor for $type {
             const ZERO: Self = $zero;
             #[inline(always)]
@@ -108,10 +110,7 @@ macro_rules! factor {
                 onto: Onto<Self>,
                 threads: Threads,
             ) {
-                let work = work(out.1, lhs.shape.cols);
-                if <$type as Element>::DTYPE == DType::F32 && work <= TINY {
-                    in_double(out, lhs, rhs, scale, onto);
-                } else {
+                if !$tiny((&mut *out.0, out.1), lhs, rhs, scale, onto) {
                     provider().gemm(out, lhs, rhs, scale, onto, threads);
                 }
             }
@@ -131,10 +130,29 @@ macro_rules! factor {
 }
 
 factor! {
-    f32, 0.0, f32::mul_add;
-    f64, 0.0, f64::mul_add;
-    Complex32, Complex32::new(0.0, 0.0), |a: Complex32, b, c| a * b + c;
-    Complex64, Complex64::new(0.0, 0.0), |a: Complex64, b, c| a * b + c;
+    f32, 0.0, f32::mul_add, in_double;
+    f64, 0.0, f64::mul_add, never;
+    Complex32, Complex32::new(0.0, 0.0), |a: Complex32, b, c| a * b + c, never;
+    Complex64, Complex64::new(0.0, 0.0), |a: Complex64, b, c| a * b + c, never;
+}
+
+/// The product in double precision, where that is how it is made.
+fn in_double(
+    (out, shape): (&mut [f32], Shape),
+    lhs: Matrix<'_, f32>,
+    rhs: Matrix<'_, f32>,
+    scale: f32,
+    onto: Onto<f32>,
+) -> bool {
+    let tiny = work(shape, lhs.shape.cols) <= TINY;
+    if tiny {
+        vectorized(InDouble { out, shape, lhs, rhs, scale, onto });
+    }
+    tiny
+}
+
+fn never<T>(_out: (&mut [T], Shape), _lhs: Matrix<'_, T>, _rhs: Matrix<'_, T>, _scale: T, _onto: Onto<T>) -> bool {
+    false
 }
 
 impl Factor for i64 {
@@ -183,31 +201,122 @@ fn keep<T: Factor>(out: &mut [T], shape: Shape, onto: Onto<T>) {
     }
 }
 
-/// The product summed in double precision and rounded once.
-fn in_double<T: Factor>(
-    (out, shape): (&mut [T], Shape),
-    lhs: Matrix<'_, T>,
-    rhs: Matrix<'_, T>,
-    scale: T,
-    onto: Onto<T>,
-) {
-    let mut sums = vec![0.0; shape.cols];
-    for i in 0..shape.rows {
-        sums.fill(0.0);
-        for k in 0..lhs.shape.cols {
-            let left = lhs.data[i * lhs.shape.row_stride + k * lhs.shape.col_stride].to_f64();
-            let row = &rhs.data[k * rhs.shape.row_stride..];
-            for (j, sum) in sums.iter_mut().enumerate() {
-                *sum += left * row[j * rhs.shape.col_stride].to_f64();
+/// The product of floats, with at most [`TINY`] multiplications, summed in double precision and rounded once.
+struct InDouble<'a> {
+    out: &'a mut [f32],
+    shape: Shape,
+    lhs: Matrix<'a, f32>,
+    rhs: Matrix<'a, f32>,
+    scale: f32,
+    onto: Onto<f32>,
+}
+
+/// Columns that are summed side by side.
+const COLUMNS: usize = 16;
+/// Rows of the left operand that are summed side by side.
+const HEIGHT: usize = 4;
+/// Rows of the right operand that are brought to double precision once for all rows of the left one.
+const PANEL: usize = 64;
+
+#[expect(clippy::inline_always, reason = "part of a `Loop`")]
+impl InDouble<'_> {
+    /// Elements of a row of the right operand, from a column on.
+    #[inline(always)]
+    fn right(&self, k: usize, first: usize) -> [f64; COLUMNS] {
+        let Shape { row_stride, col_stride, cols, .. } = self.rhs.shape;
+        let from = &self.rhs.data[k * row_stride + first * col_stride..];
+        let mut row = [0.0; COLUMNS];
+        if let (1, Some(from)) = (col_stride, from[..from.len().min(cols - first)].first_chunk::<COLUMNS>()) {
+            for (to, from) in row.iter_mut().zip(from) {
+                *to = f64::from(*from);
+            }
+        } else {
+            for (j, to) in row.iter_mut().enumerate().take(cols - first) {
+                *to = f64::from(from[j * col_stride]);
             }
         }
-        for (j, sum) in sums.iter().enumerate() {
-            let out = &mut out[i * shape.row_stride + j * shape.col_stride];
-            let kept = match onto {
-                Onto::Nothing => 0.0,
-                Onto::Scaled(factor) => factor.to_f64() * out.to_f64(),
-            };
-            *out = <T as Element>::from_f64(kept + scale.to_f64() * sum);
+        row
+    }
+
+    /// Some rows of the left operand times the columns whose elements `right` gives.
+    #[inline(always)]
+    fn rows<const FUSED: bool, const ROWS: usize>(
+        &mut self,
+        i: usize,
+        first: usize,
+        right: impl Fn(&Self, usize) -> [f64; COLUMNS],
+    ) {
+        let Shape { row_stride, col_stride, cols: depth, .. } = self.lhs.shape;
+        let mut sums = [[0.0; COLUMNS]; ROWS];
+        for k in 0..depth {
+            let right = right(self, k);
+            for (r, sums) in sums.iter_mut().enumerate() {
+                let left = f64::from(self.lhs.data[(i + r) * row_stride + k * col_stride]);
+                for (sum, right) in sums.iter_mut().zip(right) {
+                    *sum = multiply_add::<FUSED>(left, right, *sum);
+                }
+            }
+        }
+        for (r, sums) in sums.iter().enumerate() {
+            self.leave(i + r, first, sums);
+        }
+    }
+
+    /// Writes the sums of a row, or as many of them as it has columns.
+    #[inline(always)]
+    fn leave(&mut self, i: usize, first: usize, sums: &[f64; COLUMNS]) {
+        let (Shape { row_stride, col_stride, cols, .. }, scale) = (self.shape, f64::from(self.scale));
+        let to = &mut self.out[i * row_stride + first * col_stride..];
+        let end = to.len().min(cols - first);
+        match (self.onto, to[..end].first_chunk_mut::<COLUMNS>()) {
+            (Onto::Nothing, Some(to)) if col_stride == 1 => {
+                for (to, sum) in to.iter_mut().zip(sums) {
+                    *to = (scale * sum) as f32;
+                }
+            }
+            (onto, _) => {
+                for (j, sum) in sums.iter().enumerate().take(cols - first) {
+                    let to = &mut to[j * col_stride];
+                    let kept = match onto {
+                        Onto::Nothing => 0.0,
+                        Onto::Scaled(factor) => f64::from(factor) * f64::from(*to),
+                    };
+                    *to = (kept + scale * sum) as f32;
+                }
+            }
+        }
+    }
+
+    /// All rows times some columns.
+    #[inline(always)]
+    fn columns<const FUSED: bool>(&mut self, first: usize, right: impl Fn(&Self, usize) -> [f64; COLUMNS]) {
+        let rows = self.shape.rows;
+        let whole = rows - rows % HEIGHT;
+        for i in (0..whole).step_by(HEIGHT) {
+            self.rows::<FUSED, HEIGHT>(i, first, &right);
+        }
+        for i in whole..rows {
+            self.rows::<FUSED, 1>(i, first, &right);
+        }
+    }
+}
+
+impl Loop for InDouble<'_> {
+    type Output = ();
+    #[expect(clippy::inline_always, reason = "part of a `Loop`")]
+    #[inline(always)]
+    fn run<const FUSED: bool>(mut self) {
+        let depth = self.rhs.shape.rows;
+        let mut panel = [[0.0; COLUMNS]; PANEL];
+        for first in (0..self.shape.cols).step_by(COLUMNS) {
+            if depth > PANEL {
+                self.columns::<FUSED>(first, |own, k| own.right(k, first));
+                continue;
+            }
+            for (k, row) in panel[..depth].iter_mut().enumerate() {
+                *row = self.right(k, first);
+            }
+            self.columns::<FUSED>(first, |_, k| panel[k]);
         }
     }
 }
