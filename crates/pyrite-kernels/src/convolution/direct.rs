@@ -239,12 +239,13 @@ fn halved<T: Factor>(mut sums: [T; LANES]) -> T {
     sums[0]
 }
 
-/// Copies sums to the elements of an image that are `first` and multiples of the stride after it; zeros if there are none.
+/// Copies sums to the lines of an image that are `first` and multiples of the stride after it.
 pub(super) struct Spread<'a, T> {
     pub g: &'a Geometry,
-    pub first: [usize; 3],
-    /// The sums, and from one plane and one row to the next.
-    pub sums: Option<(&'a [T], [usize; 2])>,
+    /// The first plane and the first line of it.
+    pub first: [usize; 2],
+    /// For each first column the sums, and from one plane and one row to the next; none where all are zero.
+    pub sums: &'a [Option<(&'a [T], [usize; 2])>],
     pub x: &'a mut [T],
 }
 
@@ -256,22 +257,28 @@ impl<T: Factor> Loop for Spread<'_, T> {
     fn run<const FUSED: bool>(self) {
         let Self { g, first, sums, x } = self;
         let ([depth, height, width], step) = (g.input, g.stride[2]);
-        let count = width.saturating_sub(first[2]).div_ceil(step);
-        if count == 0 {
-            return;
-        }
         for (plane, d) in (first[0]..depth).step_by(g.stride[0]).enumerate() {
             for (row, h) in (first[1]..height).step_by(g.stride[1]).enumerate() {
-                let line = &mut x[(d * height + h) * width..][first[2]..width];
-                let Some((sums, pitch)) = sums else {
-                    line.iter_mut().step_by(step).for_each(|x| *x = T::ZERO);
-                    continue;
+                let line = &mut x[(d * height + h) * width..][..width];
+                let of = |column: usize| {
+                    let count = width.saturating_sub(column).div_ceil(step);
+                    sums[column].map(|(sums, pitch)| &sums[plane * pitch[0] + row * pitch[1]..][..count])
                 };
-                let sums = &sums[plane * pitch[0] + row * pitch[1]..][..count];
-                match step {
-                    1 => copy_short(sums, line),
-                    2 => line.chunks_mut(2).zip(sums).for_each(|(pair, sum)| pair[0] = *sum),
-                    _ => line.iter_mut().step_by(step).zip(sums).for_each(|(x, sum)| *x = *sum),
+                if let (1, Some(sums)) = (step, of(0)) {
+                    copy_short(sums, line);
+                } else if let (2, Some(even), Some(odd)) = (step, of(0), sums.get(1).and_then(|_| of(1))) {
+                    // Both at once: elements side by side are stored together.
+                    let (pairs, rest) = line.as_chunks_mut::<2>();
+                    pairs.iter_mut().zip(even).zip(odd).for_each(|((pair, even), odd)| *pair = [*even, *odd]);
+                    rest.iter_mut().zip(even.last()).for_each(|(to, last)| *to = *last);
+                } else {
+                    for column in 0..step.min(width) {
+                        let to = line[column..].iter_mut().step_by(step);
+                        match of(column) {
+                            Some(sums) => to.zip(sums).for_each(|(to, sum)| *to = *sum),
+                            None => to.for_each(|to| *to = T::ZERO),
+                        }
+                    }
                 }
             }
         }
@@ -324,11 +331,15 @@ pub fn forward<T: Factor>(g: &Geometry, x: &[T], weight: &[T], bias: Option<&[T]
 }
 
 /// The fields of a gradient, one for each set of the input's positions that are a stride apart; none where nothing is summed.
-pub(super) fn phases(g: &Geometry, slack: usize) -> Vec<([usize; 3], Option<Field>)> {
+/// Those of the lines that begin with the same plane and line are together, by their first column.
+pub(super) fn phases(g: &Geometry, slack: usize) -> Vec<([usize; 2], Vec<Option<Field>>)> {
     let [depth, height, width] = g.stride;
-    (0..depth * height * width)
-        .map(|at| [at / (height * width), at / width % height, at % width])
-        .map(|first| (first, Field::new([0, 1, 2].map(|dim| Axis::backward(g, dim, first[dim])), slack)))
+    let field = |plane, line, column| {
+        Field::new([(0, plane), (1, line), (2, column)].map(|(dim, first)| Axis::backward(g, dim, first)), slack)
+    };
+    (0..depth * height)
+        .map(|at| [at / height, at % height])
+        .map(|[plane, line]| ([plane, line], (0..width).map(|column| field(plane, line, column)).collect()))
         .collect()
 }
 
@@ -344,53 +355,73 @@ pub(super) fn flip<T: Factor>(weight: &[T], (inner, window): (usize, usize), tap
     }
 }
 
+/// The sums of a gradient for some lines of the input, from one first column on.
+struct Column<T> {
+    field: Field,
+    distances: Vec<usize>,
+    /// The weights of each group.
+    groups: Vec<Vec<T>>,
+}
+
 /// [`into_windows`](super::into_windows); no size is zero.
 pub fn into_windows<T: Factor>(g: &Geometry, y: &[T], weight: &[T], x: &mut [T]) {
     let ((input, output), (inner, outer)) = (g.planes(), g.channels);
     let (size, window) = (g.group_weight(), g.kernel.iter().product::<usize>());
-    let phases = phases(g, SLACK).into_iter().map(|(first, field)| {
-        let field = field.map(|field| {
-            let (taps, distances) = field.taps(g.kernel, outer);
-            let flipped = weight.chunks(size).map(|weight| {
-                let mut flipped = Vec::new();
-                flip(weight, (inner, window), &taps, &mut flipped);
-                flipped
-            });
-            let groups: Vec<Vec<T>> = flipped.collect();
-            (field, distances, groups)
+    let column = |field: Field| {
+        let (taps, distances) = field.taps(g.kernel, outer);
+        let flipped = weight.chunks(size).map(|weight| {
+            let mut flipped = Vec::new();
+            flip(weight, (inner, window), &taps, &mut flipped);
+            flipped
         });
-        (first, field)
+        let groups = flipped.collect();
+        Column { field, distances, groups }
+    };
+    let lines = phases(g, SLACK).into_iter().map(|(first, fields)| {
+        let columns: Vec<_> = fields.into_iter().map(|field| field.map(column)).collect();
+        (first, columns)
     });
-    let phases: Vec<_> = phases.collect();
+    let lines: Vec<_> = lines.collect();
     let start = vec![T::ZERO; inner];
     let is_wide = is_wide();
     let each = share(g.batch * g.groups);
     pyrite_threads::chunks(x, each * inner * input, |part, x| {
-        for (first, field) in &phases {
-            let Some((field, distances, groups)) = field else {
-                x.chunks_mut(input).for_each(|x| vectorized(Spread { g, first: *first, sums: None, x }));
-                continue;
+        for (first, columns) in &lines {
+            let memory = |column: &Column<T>| {
+                let (field, step) = (&column.field, room(&column.field));
+                (vec![T::ZERO; outer * field.channel()], vec![T::ZERO; inner * step])
             };
-            let step = room(field);
-            let mut image = vec![T::ZERO; outer * field.channel()];
-            let mut sums = vec![T::ZERO; inner * step];
+            let mut memory: Vec<_> = columns.iter().map(|column| column.as_ref().map(memory)).collect();
             for (at, x) in x.chunks_mut(inner * input).enumerate() {
                 let at = part * each + at;
-                for (y, to) in y[at * outer * output..].chunks(output).zip(image.chunks_mut(field.channel())) {
-                    vectorized(Fill { field, x: y, to });
+                for (column, memory) in columns.iter().zip(&mut memory) {
+                    let (Some(column), Some((image, sums))) = (column, memory) else { continue };
+                    let field = &column.field;
+                    for (y, to) in y[at * outer * output..].chunks(output).zip(image.chunks_mut(field.channel())) {
+                        vectorized(Fill { field, x: y, to });
+                    }
+                    vectorized(Correlate {
+                        positions: field.positions,
+                        x: image,
+                        distances: &column.distances,
+                        weights: &column.groups[at % g.groups],
+                        start: &start,
+                        out: sums,
+                        step: room(field),
+                        is_wide,
+                    });
                 }
-                vectorized(Correlate {
-                    positions: field.positions,
-                    x: &image,
-                    distances,
-                    weights: &groups[at % g.groups],
-                    start: &start,
-                    out: &mut sums,
-                    step,
-                    is_wide,
-                });
-                for (sums, x) in sums.chunks(step).zip(x.chunks_mut(input)) {
-                    vectorized(Spread { g, first: *first, sums: Some((sums, field.pitch)), x });
+                for (channel, x) in x.chunks_mut(input).enumerate() {
+                    let sums: Vec<_> = columns
+                        .iter()
+                        .zip(&memory)
+                        .map(|(column, memory)| {
+                            let (column, (_, sums)) = column.as_ref().zip(memory.as_ref())?;
+                            let step = room(&column.field);
+                            Some((&sums[channel * step..][..step], column.field.pitch))
+                        })
+                        .collect();
+                    vectorized(Spread { g, first: *first, sums: &sums, x });
                 }
             }
         }

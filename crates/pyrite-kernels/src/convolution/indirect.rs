@@ -121,31 +121,39 @@ pub fn into_windows<T: Factor>(g: &Geometry, y: &[T], weight: &[T], x: &mut [T])
     let ((input, output), (inner, depth)) = (g.planes(), g.channels);
     let window = g.kernel.iter().product::<usize>();
     let mut flipped = Vec::new();
-    for (first, field) in phases(g, SLACK) {
-        let Some(field) = field else {
-            pyrite_threads::chunks(x, input, |_, x| vectorized(Spread { g, first, sums: None, x }));
-            continue;
-        };
-        let (taps, starts) = field.taps(g.kernel, depth);
-        let groups: Vec<Vec<T>> = weight
-            .chunks(g.group_weight())
-            .map(|weight| {
+    for (first, fields) in phases(g, SLACK) {
+        let mut column = |field: Field| {
+            let (taps, starts) = field.taps(g.kernel, depth);
+            let flipped = weight.chunks(g.group_weight()).map(|weight| {
                 flip(weight, (inner, window), &taps, &mut flipped);
                 std::mem::take(&mut flipped)
-            })
-            .collect();
-        let cols = field.positions;
+            });
+            let groups: Vec<Vec<T>> = flipped.collect();
+            (field, starts, groups)
+        };
+        let columns: Vec<_> = fields.into_iter().map(|field| field.map(&mut column)).collect();
         pyrite_threads::chunks(x, inner * input, |part, x| {
-            let weight = Matrix { data: &groups[part % g.groups], shape: Shape::rows_first(inner, taps.len()) };
-            let fields = filled(&field, &y[part * depth * output..][..depth * output], depth);
-            let fields = fields.read::<T>();
-            let sums = Storage::recycled(inner * cols * size_of::<T>());
-            let mut sums = sums.write::<T>();
-            let rows = Rows { data: &fields, starts: &starts, cols };
-            T::product_of_rows((&mut sums, Shape::rows_first(inner, cols)), weight, rows);
+            let y = &y[part * depth * output..][..depth * output];
+            let product = |(field, starts, groups): &(Field, Vec<usize>, Vec<Vec<T>>)| {
+                let (cols, weight) = (field.positions, &groups[part % g.groups]);
+                let weight = Matrix { data: weight, shape: Shape::rows_first(inner, starts.len()) };
+                let fields = filled(field, y, depth);
+                let sums = Storage::recycled(inner * cols * size_of::<T>());
+                let rows = Rows { data: &fields.read::<T>(), starts, cols };
+                T::product_of_rows((&mut sums.write::<T>(), Shape::rows_first(inner, cols)), weight, rows);
+                (sums, cols, field.pitch)
+            };
+            let sums: Vec<_> = columns.iter().map(|column| column.as_ref().map(product)).collect();
+            let sums: Vec<_> = sums
+                .iter()
+                .map(|sums| sums.as_ref().map(|(sums, cols, pitch)| (sums.read::<T>(), *cols, *pitch)))
+                .collect();
             pyrite_threads::chunks(x, input, |channel, x| {
-                let sums = &sums[channel * cols..][..cols];
-                vectorized(Spread { g, first, sums: Some((sums, field.pitch)), x });
+                let sums: Vec<_> = sums
+                    .iter()
+                    .map(|sums| sums.as_ref().map(|(sums, cols, pitch)| (&sums[channel * cols..][..*cols], *pitch)))
+                    .collect();
+                vectorized(Spread { g, first, sums: &sums, x });
             });
         });
     }
