@@ -6,6 +6,7 @@
 
 pub mod copy;
 pub mod create;
+pub mod distance;
 pub mod index;
 pub mod pointwise;
 pub mod pool;

@@ -8,6 +8,7 @@ use pyrite_sym::SymInt;
 use pyrite_tensor::{DType, Tensor};
 
 use crate::derivatives::distance as d;
+use crate::lowerings::distance as to_loops;
 use crate::rules::{broadcast, expect_same_shape};
 
 /// The table.
@@ -18,6 +19,7 @@ pub const OPS: &[OpDef] = &[
         cdist_infer,
         cdist,
     )
+    .lower(to_loops::cdist)
     .tags(&[Tag::Core])
     .derivative(d::cdist)
     .samples(&[
@@ -34,6 +36,7 @@ pub const OPS: &[OpDef] = &[
         euclidean_infer,
         |call| pairs(call, 2.0),
     )
+    .lower(to_loops::euclidean)
     .derivative(d::euclidean)
     .samples(&["f32[3, 4], f32[5, 4]", "f64[2, 3, 4], f64[2, 5, 4]"]),
     OpDef::kernel(
@@ -42,6 +45,7 @@ pub const OPS: &[OpDef] = &[
         cdist_backward_infer,
         cdist_backward,
     )
+    .lower(to_loops::cdist_backward)
     .samples(&[
         "f32[3, 5], f32[3, 4], f32[5, 4], 2.0, f32[3, 5]{1..2}",
         "f64[2, 3, 5], f64[2, 3, 4], f64[5, 4], 1.0, f64[2, 3, 5]{1..2}",

@@ -212,6 +212,7 @@ pub const OPS: &[OpDef] = &[
     )
     .tolerance(SUMS)
     .derivative(d::trilinear)
+    .decompose(by::trilinear)
     .samples(&["f32[3, 4], f32[2, 4, 5], f32[3, 5], [1, 3], [0], [1, 2], [2, 3]"]),
     OpDef::written(
         "aten::addmm_(Tensor(a!) self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)",
