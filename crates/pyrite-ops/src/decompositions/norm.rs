@@ -115,24 +115,28 @@ pub fn group_norm(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Rule {
     s.results(&[Some(out), Some(mean.reshape(&statistics)), Some(inverse.reshape(&statistics))])
 }
 
-/// `native_group_norm_backward`.
+/// `native_group_norm_backward`. What is summed over whole groups is summed over channels first: that is what the gradients
+/// of weight and bias need too, so the elements are read once for all sums and once for the gradient of the input.
 pub fn group_norm_backward(e: &mut dyn Emit, a: &Args<'_, Handle>) -> Rule {
     let s = Sheet::new(e);
     let x = s.wide(a, 1);
-    let sizes @ [samples, count, channels, _] = &groups(a, 5)?;
+    let sizes @ [samples, count, channels, rest] = &groups(a, 5)?;
     let one = SymInt::Int(1);
     let statistics = [samples.clone(), count.clone(), one.clone(), one.clone()];
     let g = s.wide(a, 0).reshape(sizes);
     let inverse = s.wide(a, 3).reshape(&statistics);
     let normal = (x.reshape(sizes) - s.wide(a, 2).reshape(&statistics)) * inverse;
     let weight = s.optional(a, 4).map(|w| w.reshape(&[count.clone(), channels.clone(), one.clone()]));
-    let scaled = affine(g, weight, None);
+    let elements = channels * rest;
+    let (sum, product) = (g.sum(&[3]), (g * normal).sum(&[3]));
+    let mean = |sums| affine(sums, weight, None).sum(&[2]) / s.term(&elements);
     let flat = [a.sym(6)?];
     let wanted = mask(a, 9);
+    let of_input = || inverse * (affine(g, weight, None) - mean(sum) - normal * mean(product));
     s.results(&[
-        wanted[0].then(|| centred_gradient(scaled, normal, inverse, &[2, 3]).reshape(&x.shape())),
-        wanted[1].then(|| (g * normal).sum_out(&[0, 3]).reshape(&flat)),
-        wanted[2].then(|| g.sum_out(&[0, 3]).reshape(&flat)),
+        wanted[0].then(|| of_input().reshape(&x.shape())),
+        wanted[1].then(|| product.sum_out(&[0, 3]).reshape(&flat)),
+        wanted[2].then(|| sum.sum_out(&[0, 3]).reshape(&flat)),
     ])
 }
 
