@@ -495,7 +495,11 @@ fn in_blocks(kernel: &mut Kernel, lanes: usize) -> usize {
     kernel.rows.iter().position(|known| *known == axis).unwrap_or(lanes)
 }
 
-/// The row along which most accesses go element by element, writes above all; the last of equals.
+/// Positions of a row from which on it counts as long: vectors of shorter ones are mostly empty.
+const LONG: i64 = 8;
+
+/// The row along which most accesses go element by element, writes above all, weighed by its length if it is short; the
+/// last of equals.
 fn best_row(kernel: &Kernel) -> Option<usize> {
     let score = |axis: &AxisId| {
         let mut score = 0;
@@ -507,7 +511,7 @@ fn best_row(kernel: &Kernel) -> Option<usize> {
                 _ => 0,
             };
         });
-        score
+        score * kernel.extent(*axis).as_int().map_or(LONG, |extent| extent.clamp(1, LONG))
     };
     (0..kernel.rows.len()).max_by_key(|index| (score(&kernel.rows[*index]), *index))
 }
