@@ -450,12 +450,10 @@ impl Host for Python3<'_> {
         let object = self.bound(function);
         let polyfills = self.library.polyfills.bind(self.py);
         let names = PyTuple::new(self.py, keywords.iter().map(|name| &**name)).ok()?;
-        let accepts = match counted_arguments(&object) {
-            Some(expected) => count == expected && keywords.is_empty(),
-            None => {
-                let told = polyfills.call_method1("accepts", (&object, count, &names)).ok()?;
-                told.is_truthy().ok()?
-            }
+        let accepts = if let Some(expected) = counted_arguments(&object) {
+            count == expected && keywords.is_empty()
+        } else {
+            polyfills.call_method1("accepts", (&object, count, &names)).ok()?.is_truthy().ok()?
         };
         if accepts {
             return None;

@@ -217,7 +217,7 @@ fn point_after(resume: &Resume) -> Point {
 
 /// Lets a frame go on until it returns or raises: Python runs what could not be captured, what follows is captured again.
 /// What its slots hold lives as long as they do.
-fn go_on<'py>(mut next: Bound<'py, Next>) -> PyResult<Bound<'py, PyAny>> {
+fn go_on(mut next: Bound<'_, Next>) -> PyResult<Bound<'_, PyAny>> {
     let py = next.py();
     let mut alive = BTreeMap::new();
     loop {
