@@ -3,8 +3,6 @@
 CASES = {}
 
 # What Pyrite's own programs get wrong, beside the cases above.
-NATIVE = {
-    "tensors.complex_tensors": "the conjugate of a complex tensor is a view in torch, and a tensor of its own in a compiled program",
-}
+NATIVE = {}
 
 PROGRAMS = {}
