@@ -225,11 +225,17 @@ impl Evaluator<'_, '_> {
             let method = self.class_attribute_of(value, instance.class, &"__hash__".into())?;
             let hash = self.call(&method, Vec::new(), Vec::new())?;
             return match &hash {
-                Value::Known(hash, _) if self.host.kind(*hash) == Kind::Int => {
+                Value::Known(hash, _) if self.host.kind(*hash) == Kind::Int => match self.host.as_int(*hash) {
+                    // That number stands for an error.
+                    Some(-1) => Ok(Some(self.host.int(-2))),
+                    Some(number) => Ok(Some(self.host.int(number))),
                     // One beyond the machine's numbers is reduced as that number's own hash is.
-                    let reduce = self.host.member("builtins", "hash").ok_or_else(|| self.stop("hash is missing"))?;
-                    self.host.call(reduce, &[*hash], &[]).map(Some).map_err(|r| self.raised(r))
-                }
+                    None => {
+                        let reduce =
+                            self.host.member("builtins", "hash").ok_or_else(|| self.stop("hash is missing"))?;
+                        self.host.call(reduce, &[*hash], &[]).map(Some).map_err(|r| self.raised(r))
+                    }
+                },
                 Value::Symbol(_) | Value::Number(_) => Err(self.stop("a hash that is not known")),
                 _ => Err(self.raise("TypeError", "__hash__ method should return an integer")),
             };
