@@ -339,27 +339,16 @@ def searches_that_end(x, items):
     return x, told, {1} in {1, 2}, {1} in {frozenset((1,)), 2}
 
 
-class Hashing:
-    def __init__(self, number):
-        self.number = number
-
-    def __hash__(self):
-        return self.number
-
-    def __eq__(self, other):
-        return self.number == other.number
-
-
 NUMBERS = [0, -1, -2, 2**61 - 2, 2**61 - 1, 2**61, 2**63 - 1, 2**63, -(2**61), -(2**63), -(2**63) - 1, 2**70]
 
 
 @case(lambda: (t(3),))
 def hashes_that_fill_the_machines_numbers(x):
-    hashes = [hash(Hashing(number)) for number in NUMBERS]
-    table = {Hashing(number): number for number in NUMBERS}
-    return x, hashes, [hash(number) for number in NUMBERS], [table[Hashing(number)] for number in NUMBERS], table
+    hashes = [hash(Hashed(number)) for number in NUMBERS]
+    table = {Hashed(number): number for number in NUMBERS}
+    return x, hashes, [hash(number) for number in NUMBERS], [table[Hashed(number)] for number in NUMBERS], table
 
 
-@case(lambda: ({Hashing(number): number for number in NUMBERS}, t(3)))
+@case(lambda: ({Hashed(number): number for number in NUMBERS}, t(3)))
 def keys_whose_hashes_fill_the_machines_numbers(table, x):
-    return x, [table.get(Hashing(number)) for number in NUMBERS], Hashing(2**62) in table
+    return x, [table.get(Hashed(number)) for number in NUMBERS], Hashed(2**62) in table
